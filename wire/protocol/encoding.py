@@ -1,0 +1,129 @@
+"""How bytes are signed, hashed and written down (PROTOCOL.md, sections "Signatures" and "Keys").
+
+Signatures are Ed25519 over the DSSE v1 pre-authentication encoding of a payload type and the exact payload bytes, so
+that a signature made for one kind of object can never pass for another. Base64 is accepted only in the one spelling
+that it re-encodes to: the last character of an encoded signature has unused bits, and a channel must not be split by
+people who spell them differently.
+
+    signer = Signer(new_seed())
+    signature = signer.sign(LINE_TYPE, b"{}")
+    assert verify(signer.public, signature, LINE_TYPE, b"{}")
+"""
+
+import binascii
+import os
+from hashlib import sha256
+
+import nacl.bindings
+import nacl.exceptions
+
+LINE_TYPE = b"application/vnd.git-wire.line+json;v=1"
+TRUST_TYPE = b"application/vnd.git-wire.trust+json;v=1"
+PROOF_TYPE = b"application/vnd.git-wire.proof+json;v=1"
+PRESENCE_TYPE = b"application/vnd.git-wire.presence+json;v=1"
+
+SEED_BYTES = 32
+PUBLIC_BYTES = 32
+SIGNATURE_BYTES = 64
+
+
+def pae(payload_type: bytes, payload: bytes) -> bytes:
+    """Return the DSSE v1 pre-authentication encoding of `payload`."""
+    return b"DSSEv1 %d %s %d %s" % (len(payload_type), payload_type, len(payload), payload)
+
+
+def b64(data: bytes) -> str:
+    """Return standard base64 with padding, without a newline."""
+    return binascii.b2a_base64(data, newline=False).decode("ascii")
+
+
+def unb64(text: str | bytes, length: int) -> bytes:
+    """Decode base64 that is the canonical spelling of exactly `length` bytes.
+
+    Raises:
+        ValueError: other characters, another length, or another spelling of the same bytes.
+    """
+    encoded = text.encode("ascii", "strict") if isinstance(text, str) else text
+    data = binascii.a2b_base64(encoded, strict_mode=True)
+    if len(data) != length:
+        raise ValueError(f"{len(data)} bytes where {length} are expected")
+    if binascii.b2a_base64(data, newline=False) != encoded:
+        raise ValueError("not the canonical spelling of these bytes")
+    return data
+
+
+def sha256_hex(data: bytes) -> str:
+    """Return SHA-256 as 64 lower-case hex digits."""
+    return sha256(data).hexdigest()
+
+
+def key_id(public: bytes) -> str:
+    """Return the 32 hex digits that look a public key up; never enough to recognise a key by."""
+    return sha256(b"wire/v1/key" + public).hexdigest()[:32]
+
+
+def fingerprint(public: bytes) -> str:
+    """Return the `SHA256:<43 base64>` form that people compare."""
+    return _unpadded(sha256(public).digest())
+
+
+def format_checkpoint(version: int, digest: bytes) -> str:
+    """Return `<version>:SHA256:<43 base64>` for the 32-byte hash of a trust version."""
+    return f"{version}:{_unpadded(digest)}"
+
+
+def parse_checkpoint(text: str) -> tuple[int, bytes]:
+    """Return (version, 32-byte hash) of a checkpoint.
+
+    Raises:
+        ValueError: it is not of the form `<version>:SHA256:<43 base64>`.
+    """
+    number, separator, rest = text.partition(":SHA256:")
+    canonical = number.isascii() and number.isdigit() and not number.startswith("0") and len(number) <= 9
+    if not separator or not canonical or len(rest) != 43:
+        raise ValueError("a checkpoint has the form 3:SHA256:<43 base64 characters>")
+    return int(number), unb64(rest + "=", 32)
+
+
+def valid_public(public: bytes) -> bool:
+    """Return whether these bytes are a usable Ed25519 key: right length, a point of the prime-order group."""
+    return len(public) == PUBLIC_BYTES and nacl.bindings.crypto_core_ed25519_is_valid_point(public)
+
+
+def new_seed() -> bytes:
+    """Return 32 fresh random bytes to make a key from."""
+    return os.urandom(SEED_BYTES)
+
+
+class Signer:
+    """One Ed25519 secret key in memory; its representation never shows the secret."""
+
+    __slots__ = ("_secret", "key_id", "public")
+
+    def __init__(self, seed: bytes) -> None:
+        if len(seed) != SEED_BYTES:
+            raise ValueError(f"a seed has {SEED_BYTES} bytes, not {len(seed)}")
+        self.public, self._secret = nacl.bindings.crypto_sign_seed_keypair(seed)
+        self.key_id = key_id(self.public)
+
+    def sign(self, payload_type: bytes, payload: bytes) -> bytes:
+        """Return the 64-byte signature over the pre-authentication encoding of `payload`."""
+        return nacl.bindings.crypto_sign(pae(payload_type, payload), self._secret)[:SIGNATURE_BYTES]
+
+    def __repr__(self) -> str:
+        return f"Signer(key_id={self.key_id!r})"
+
+
+def verify(public: bytes, signature: bytes, payload_type: bytes, payload: bytes) -> bool:
+    """Return whether `signature` is `public`'s over `payload`; lengths are checked before any cryptography."""
+    if len(public) != PUBLIC_BYTES or len(signature) != SIGNATURE_BYTES:
+        return False
+    try:
+        nacl.bindings.crypto_sign_open(signature + pae(payload_type, payload), public)
+    except nacl.exceptions.BadSignatureError:
+        return False
+    return True
+
+
+def _unpadded(digest: bytes) -> str:
+    return "SHA256:" + b64(digest).rstrip("=")

@@ -1,0 +1,94 @@
+"""Names, channels and ids (PROTOCOL.md, section "Names").
+
+Names become folder names on every kind of file system, so they are validated before any use: ASCII `[a-z0-9-]`,
+1 to 32 characters, no hyphen at either end, not reserved.
+"""
+
+import re
+
+from wire.errors import UsageError
+
+_WINDOWS_DEVICES = frozenset(
+    ["con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))]
+)
+RESERVED = frozenset({"all", "trust", "requests", "wire", "presence"}) | _WINDOWS_DEVICES
+
+_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?", re.ASCII)
+_SEGMENT = re.compile(r"([0-9]{6,9})\.jsonl", re.ASCII)
+_NUMBER = re.compile(r"[1-9][0-9]{0,15}", re.ASCII)
+EVERYONE = "all"
+
+
+def valid_name(name: str) -> bool:
+    """Return whether `name` may name an agent or a group."""
+    return _NAME.fullmatch(name) is not None and name not in RESERVED
+
+
+def check_name(name: str, what: str = "name") -> str:
+    """Return `name`.
+
+    Raises:
+        UsageError: reason `bad-name`.
+    """
+    if valid_name(name):
+        return name
+    why = "is a reserved word" if name in RESERVED else "is not 1 to 32 of a-z, 0-9 and inner hyphens"
+    raise UsageError(f"{what} {name[:64]!r} {why}", reason="bad-name")
+
+
+def valid_recipient(name: str) -> bool:
+    """Return whether `name` may stand as the second half of a channel: an agent, a group or `all`."""
+    return name == EVERYONE or valid_name(name)
+
+
+def valid_channel(sender: str, recipient: str) -> bool:
+    """Return whether `<sender>/<recipient>` may be a channel."""
+    return sender != recipient and valid_name(sender) and valid_recipient(recipient)
+
+
+def split_channel(channel: str) -> tuple[str, str]:
+    """Return (sender, recipient) of `mac/spark`.
+
+    Raises:
+        UsageError: reason `bad-channel`.
+    """
+    sender, separator, recipient = channel.partition("/")
+    if separator and valid_channel(sender, recipient):
+        return sender, recipient
+    raise UsageError(f"{channel[:80]!r} is not a channel; one is written mac/spark", reason="bad-channel")
+
+
+def parse_id(text: str) -> tuple[str, int]:
+    """Return (channel, seq) of an id such as `mac/spark/42`.
+
+    Raises:
+        UsageError: reason `bad-id`.
+    """
+    channel, _, number = text.rpartition("/")
+    sender, _, recipient = channel.partition("/")
+    if _NUMBER.fullmatch(number) and valid_channel(sender, recipient):
+        return channel, int(number)
+    raise UsageError(f"{text[:80]!r} is not a message id; one is written mac/spark/42", reason="bad-id")
+
+
+def valid_id(text: object) -> bool:
+    """Return whether `text` is a well-formed message id."""
+    try:
+        parse_id(text if isinstance(text, str) else "")
+    except UsageError:
+        return False
+    return True
+
+
+def segment_name(number: int) -> str:
+    """Return the file name of a segment: at least six digits, counting from 1."""
+    return f"{number:06d}.jsonl"
+
+
+def parse_segment_name(name: str) -> int | None:
+    """Return the number of a segment's file name, or None when it is not exactly what `segment_name` makes."""
+    match = _SEGMENT.fullmatch(name)
+    if match is None:
+        return None
+    number = int(match.group(1))
+    return number if number > 0 and segment_name(number) == name else None

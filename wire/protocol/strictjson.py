@@ -1,0 +1,128 @@
+"""JSON that two parsers cannot read differently (PROTOCOL.md, section "Strict JSON").
+
+Refused: anything but one object; duplicate keys; NaN and Infinity; numbers that a double cannot hold; integers
+beyond 2^53-1; floats outside `body`; lone surrogates; nesting deeper than 32; bytes that are not UTF-8.
+"""
+
+import json
+from typing import Any, NoReturn
+
+MAX_DEPTH = 32
+MAX_INTEGER = 2**53 - 1
+
+
+class StrictError(ValueError):
+    """The bytes are not strict JSON; `str()` says why, in words that may be shown."""
+
+
+def loads(data: bytes, *, floats_below: str | None = "body") -> dict[str, Any]:
+    """Parse one strict JSON object.
+
+    Args:
+        data: UTF-8 bytes whose first byte is `{`.
+        floats_below: the one top-level member that may hold floats; None allows them nowhere.
+
+    Raises:
+        StrictError: see the module's text.
+    """
+    if data[:1] != b"{":
+        raise StrictError("does not begin with '{'")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise StrictError(f"invalid UTF-8 at byte {error.start}") from None
+    try:
+        value = _DECODER.decode(text)
+    except RecursionError:
+        raise StrictError(_TOO_DEEP) from None
+    except json.JSONDecodeError as error:
+        raise StrictError(f"not JSON: {error.msg} at character {error.pos}") from None
+    # Cheap bounds first: most lines have neither this many brackets nor any escape of a surrogate.
+    if data.count(b"{") + data.count(b"[") > MAX_DEPTH and _depth(value) > MAX_DEPTH:
+        raise StrictError(_TOO_DEEP)
+    if b"\\u" in data:
+        _refuse_lone_surrogates(value)
+    for name, member in value.items():
+        if name != floats_below:
+            _refuse_floats(name, member)
+    return value  # type: ignore[no-any-return]  # the decoder returns Any; the first byte made it an object
+
+
+def dumps(value: object) -> bytes:
+    """Return `value` as compact UTF-8 JSON without spaces between tokens.
+
+    Raises:
+        StrictError: NaN, Infinity, or a string with a lone surrogate.
+    """
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise StrictError(f"a lone surrogate (U+{ord(error.object[error.start]):04X}) in a string") from None
+    except RecursionError:
+        raise StrictError(_TOO_DEEP) from None
+    except ValueError as error:
+        raise StrictError(str(error)) from None
+
+
+_TOO_DEEP = f"nesting too deep: more than {MAX_DEPTH} levels"
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise StrictError(f"duplicate key {name[:64]!r}")
+            seen.add(name)
+    return members
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > 17 or abs(int(digits)) > MAX_INTEGER:
+        raise StrictError(f"integer {digits[:24]} is beyond 2^53-1")
+    return int(digits)
+
+
+def _float(digits: str) -> float:
+    number = float(digits)
+    if number - number != 0:
+        raise StrictError(f"number {digits[:24]} is out of range")
+    return number
+
+
+def _constant(name: str) -> NoReturn:
+    raise StrictError(f"{name} is not a JSON number")
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_object, parse_int=_integer, parse_float=_float, parse_constant=_constant
+)
+
+
+def _depth(value: object) -> int:
+    deepest = 0
+    pending = [(value, 1)]
+    while pending:
+        item, level = pending.pop()
+        if isinstance(item, dict):
+            pending.extend((member, level + 1) for member in item.values())
+        elif isinstance(item, list):
+            pending.extend((member, level + 1) for member in item)
+        else:
+            continue
+        deepest = max(deepest, level)
+    return deepest
+
+
+def _refuse_lone_surrogates(value: object) -> None:
+    dumps(value)
+
+
+def _refuse_floats(name: str, value: object) -> None:
+    if isinstance(value, float):
+        raise StrictError(f"a float in {name[:64]!r}; floats may stand only in the body")
+    if isinstance(value, (dict, list)):
+        for member in value.values() if isinstance(value, dict) else value:
+            _refuse_floats(name, member)
