@@ -2,11 +2,11 @@
 
 Rules that it keeps:
 
-- A lock is a *folder* with `flock` on it. The kernel drops it when the holder dies, so nothing is ever stale and
-  nothing is ever removed by age. A file in it may be deleted at any time; only removing the whole folder while it
-  is held (`rm -r`) lets a second holder in.
-- A file is replaced by a complete, private one or stays as it was: temporary file beside it, fsync, rename, fsync
-  of the folder.
+- A lock is a *folder* with `flock` on it. The kernel drops it when the holder dies, so nothing is ever
+  stale and nothing is ever removed by age. A file in it may be deleted at any time; only removing the whole
+  folder while it is held (`rm -r`) lets a second holder in.
+- A file is replaced by a complete, private one or stays as it was: temporary file beside it, fsync, rename,
+  fsync of the folder.
 - An append is there whole or not at all, also on a full disk.
 
     with locked(places.lock("config"), what="the configuration", timeout=10):
@@ -21,7 +21,7 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from wire.errors import Busy, DiskFull, StoreError
 
@@ -53,7 +53,7 @@ def store_error(error: OSError, doing: str, path: str) -> StoreError:
     return StoreError(f"cannot {doing} {path}: {error.strerror or error}")
 
 
-# ---------------------------------------------------------------------------------------------------------- locks
+# ---------------------------------------------------------------------------------------------------- locks
 
 
 @contextmanager
@@ -203,11 +203,10 @@ def _name_holder(path: str) -> None:
             0o600,
         )
     except OSError:
-        return  # only a courtesy: a lock that is held needs no note, and a full disk must not cost us the lock
+        return  # a courtesy only: a full disk must not cost us the lock
     try:
-        os.write(note, b"%d\n" % os.getpid())
-    except OSError:
-        pass
+        with suppress(OSError):
+            os.write(note, b"%d\n" % os.getpid())
     finally:
         os.close(note)
 
@@ -223,7 +222,7 @@ def _busy(path: str, what: str) -> Busy:
     )
 
 
-# --------------------------------------------------------------------------------------------------------- writing
+# -------------------------------------------------------------------------------------------------- writing
 
 
 def private_folder(path: str) -> None:
@@ -254,8 +253,8 @@ def private_folder(path: str) -> None:
 def atomic_write(path: str, data: bytes, *, mode: int = 0o600, durable: bool = True) -> None:
     """Replace the file at `path` by one that holds exactly `data`, or leave it as it was.
 
-    The new file has `mode` (less the umask) from its first instant. A symbolic link at `path` is replaced, not
-    followed. A kill in between leaves at most a `.<name>.<random>.tmp` beside it, see `sweep`.
+    The new file has `mode` (less the umask) from its first instant. A symbolic link at `path` is replaced,
+    not followed. A kill in between leaves at most a `.<name>.<random>.tmp` beside it, see `sweep`.
 
     Args:
         path: the file; its folder must exist.
@@ -284,10 +283,8 @@ def atomic_write(path: str, data: bytes, *, mode: int = 0o600, durable: bool = T
             os.close(descriptor)
         os.rename(temporary, path)
     except BaseException as error:
-        try:
+        with suppress(OSError):  # whatever keeps it from going, the first error is the one to tell
             os.unlink(temporary)
-        except FileNotFoundError:
-            pass
         if isinstance(error, OSError):
             raise store_error(error, "write", path) from error
         raise
@@ -325,7 +322,8 @@ def append_whole(descriptor: int, data: bytes, *, path: str) -> None:
         raise store_error(error, "append to", path) from error
     if written == len(data):
         return
-    # An outsider that appends without our lock may stand behind our part: cutting would take its bytes as well.
+    # An outsider that appends without our lock may stand behind our part: cutting would take its bytes as
+    # well.
     if os.fstat(descriptor).st_size != before + written:
         raise StoreError(
             f"only {written} of {len(data)} bytes fitted into {path}, and another program wrote behind them;"
@@ -377,7 +375,8 @@ def read_bytes(path: str) -> bytes | None:
 def move_aside(path: str) -> str:
     """Rename a file or folder to `<path>.corrupt-<UTC time>` beside it and return the new name.
 
-    Nothing is overwritten. The caller says it, once, and holds whatever lock keeps others from doing the same.
+    Nothing is overwritten. The caller says it, once, and holds whatever lock keeps others from doing the
+    same.
     """
     stamp = utc_now().translate({ord("-"): None, ord(":"): None})
     aside = f"{path}.corrupt-{stamp}"
@@ -426,7 +425,7 @@ def _is_random(text: str) -> bool:
     return len(text) == 12 and not text.strip("0123456789abcdef")
 
 
-# ------------------------------------------------------------------------------------------------------------ time
+# ----------------------------------------------------------------------------------------------------- time
 
 
 def utc_now() -> str:
