@@ -1,0 +1,1 @@
+"""What the tests stand on: machines, remotes, the oracle. See CONTRIBUTING.md."""
