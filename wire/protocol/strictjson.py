@@ -32,7 +32,13 @@ def loads(data: bytes, *, floats_below: str | None = "body") -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise StrictError(f"invalid UTF-8 at byte {error.start}") from None
     try:
-        value = _DECODER.decode(text)
+        try:
+            value = _WITHOUT_FLOATS.decode(text)
+        except _FloatSeenError:
+            value = _WITH_FLOATS.decode(text)
+            for name, member in value.items():
+                if name != floats_below:
+                    _refuse_floats(name, member)
     except RecursionError:
         raise StrictError(_TOO_DEEP) from None
     except json.JSONDecodeError as error:
@@ -42,9 +48,6 @@ def loads(data: bytes, *, floats_below: str | None = "body") -> dict[str, Any]:
         raise StrictError(_TOO_DEEP)
     if b"\\u" in data:
         _refuse_lone_surrogates(value)
-    for name, member in value.items():
-        if name != floats_below:
-            _refuse_floats(name, member)
     return value  # type: ignore[no-any-return]  # the decoder returns Any; the first byte made it an object
 
 
@@ -55,8 +58,61 @@ def dumps(value: object) -> bytes:
         StrictError: NaN, Infinity, or a string with a lone surrogate.
     """
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        return text.encode("utf-8")
+        return _ENCODER.encode(value).encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise StrictError(f"a lone surrogate (U+{ord(error.object[error.start]):04X}) in a string") from None
+    except RecursionError:
+        raise StrictError(_TOO_DEEP) from None
+    except ValueError as error:
+        raise StrictError(str(error)) from None
+
+
+_TOO_DEEP = f"nesting too deep: more than {MAX_DEPTH} levels"
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise StrictError(f"duplicate key {name[:64]!r}")
+            seen.add(name)
+    return members
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > 17 or abs(int(digits)) > MAX_INTEGER:
+        raise StrictError(f"integer {digits[:24]} is beyond 2^53-1")
+    return int(digits)
+
+
+def _float(digits: str) -> float:
+    number = float(digits)
+    if number - number != 0:
+        raise StrictError(f"number {digits[:24]} is out of range")
+    return number
+
+
+def _constant(name: str) -> NoReturn:
+    raise StrictError(f"{name} is not a JSON number")
+
+
+class _FloatSeenError(Exception):
+    """Most lines hold no float: only those that do are parsed again and searched."""
+
+
+def _float_seen(digits: str) -> NoReturn:
+    raise _FloatSeenError
+
+
+_WITHOUT_FLOATS = json.JSONDecoder(
+    object_pairs_hook=_object, parse_int=_integer, parse_float=_float_seen, parse_constant=_constant
+)
+_WITH_FLOATS = json.JSONDecoder(
+    object_pairs_hook=_object, parse_int=_integer, parse_float=_float, parse_constant=_constant
+)
+_ENCODER.encode(value).encode("utf-8")
     except UnicodeEncodeError as error:
         raise StrictError(f"a lone surrogate (U+{ord(error.object[error.start]):04X}) in a string") from None
     except RecursionError:
@@ -99,6 +155,7 @@ def _constant(name: str) -> NoReturn:
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_object, parse_int=_integer, parse_float=_float, parse_constant=_constant
 )
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def _depth(value: object) -> int:
