@@ -120,9 +120,7 @@ def step(position: Position, raw: bytes, *, wire: str, channel: str, keys: KeyRi
         return Step(Code.KEY_UNKNOWN, f"no trusted key has the id {line.key_id}", line, position)
     name, key = owner
     if not verify(key.public, line.signature, LINE_TYPE, line.body_bytes):
-        return Step(
-            Code.SIGNATURE, f"the signature is not that of {name!r}'s key {line.key_id}", line, position
-        )
+        return Step(Code.SIGNATURE, f"the signature is not that of {name!r}'s key {line.key_id}", line, position)
     if name != line.sender:
         return Step(Code.SIGNATURE, f"it names {line.sender!r} and is signed by {name!r}", line, position)
     if line.wire != wire or line.channel != channel:
@@ -184,9 +182,8 @@ def walk(
                 position = verdict.after
                 continue
             code, why = verdict.code or Code.SIGNATURE, verdict.why
-            if code is Code.REPLAY and verdict.line is not None:
-                if _line_at(verdict.line.seq, end, accepted, new) != raw:
-                    code, why = Code.FORK, f"a second valid line {verdict.line.seq}"
+            if code is Code.REPLAY and verdict.line and _line_at(verdict.line.seq, end, accepted, new) != raw:
+                code, why = Code.FORK, f"a second valid line {verdict.line.seq}"
             foreign.append(Foreign(code, why, number, offset, len(raw) + complete, verdict.line, raw))
     return Walk(position, tuple(new), tuple(foreign), tuple(lacking))
 
@@ -217,9 +214,7 @@ def _split(data: bytes, start: int) -> Iterator[tuple[int, bytes, bool]]:
         start = stop + 1
 
 
-def _sort(
-    known: bytes, carried: bytes
-) -> tuple[Iterable[tuple[int, bytes, bool]], int, list[tuple[int, bytes]]]:
+def _sort(known: bytes, carried: bytes) -> tuple[Iterable[tuple[int, bytes, bool]], int, list[tuple[int, bytes]]]:
     """Sort a carried segment into (unknown lines, how many known ones it lacks, copies of known ones out of place)."""
     if carried.startswith(known):
         return _split(carried, len(known)), 0, []

@@ -117,9 +117,7 @@ def parse(raw: bytes) -> Line:
     if trailer is None or prefix is None or prefix.end() > start + 1:
         raise LineError(Code.SIGNATURE, _guess(raw))
     wire, sender, recipient, seq, prev, ts, trust, kind = prefix.groups()
-    return Line(
-        raw, wire, sender, recipient, int(seq), prev, ts, trust, kind, trailer[1], a2b_base64(trailer[2])
-    )
+    return Line(raw, wire, sender, recipient, int(seq), prev, ts, trust, kind, trailer[1], a2b_base64(trailer[2]))
 
 
 def seal(
@@ -165,9 +163,7 @@ def seal(
         if any(isinstance(member, (dict, list)) for member in members.values()):
             strictjson.loads(written)
     except strictjson.StrictError as error:
-        raise UsageError(
-            f"the message cannot be written as strict JSON: {error}", reason="bad-content"
-        ) from error
+        raise UsageError(f"the message cannot be written as strict JSON: {error}", reason="bad-content") from error
     body = written[1:-1] + b"," if members else b""
     signed = b'%s%s"key":"%s"}' % (prefix.encode("ascii"), body, signer.key_id.encode("ascii"))
     signature = b64(signer.sign(LINE_TYPE, signed)).encode("ascii")
@@ -210,6 +206,4 @@ def _guess(raw: bytes) -> str:
         (not raw.endswith(b"}"), "it is torn"),
         (raw.endswith(b'=="}'), "its signature or a member at a fixed place is not spelled as it must be"),
     )
-    return "not a signed line: " + next(
-        (text for found, text in guesses if found), "its form is not that of version 1"
-    )
+    return "not a signed line: " + next((text for found, text in guesses if found), "its form is not that of version 1")

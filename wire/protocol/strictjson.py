@@ -112,49 +112,6 @@ _WITHOUT_FLOATS = json.JSONDecoder(
 _WITH_FLOATS = json.JSONDecoder(
     object_pairs_hook=_object, parse_int=_integer, parse_float=_float, parse_constant=_constant
 )
-_ENCODER.encode(value).encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise StrictError(f"a lone surrogate (U+{ord(error.object[error.start]):04X}) in a string") from None
-    except RecursionError:
-        raise StrictError(_TOO_DEEP) from None
-    except ValueError as error:
-        raise StrictError(str(error)) from None
-
-
-_TOO_DEEP = f"nesting too deep: more than {MAX_DEPTH} levels"
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        seen: set[str] = set()
-        for name, _ in pairs:
-            if name in seen:
-                raise StrictError(f"duplicate key {name[:64]!r}")
-            seen.add(name)
-    return members
-
-
-def _integer(digits: str) -> int:
-    if len(digits) > 17 or abs(int(digits)) > MAX_INTEGER:
-        raise StrictError(f"integer {digits[:24]} is beyond 2^53-1")
-    return int(digits)
-
-
-def _float(digits: str) -> float:
-    number = float(digits)
-    if number - number != 0:
-        raise StrictError(f"number {digits[:24]} is out of range")
-    return number
-
-
-def _constant(name: str) -> NoReturn:
-    raise StrictError(f"{name} is not a JSON number")
-
-
-_DECODER = json.JSONDecoder(
-    object_pairs_hook=_object, parse_int=_integer, parse_float=_float, parse_constant=_constant
-)
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
