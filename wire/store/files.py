@@ -269,9 +269,7 @@ def atomic_write(path: str, data: bytes, *, mode: int = 0o600, durable: bool = T
     folder, name = os.path.split(path)
     temporary = os.path.join(folder, f".{name}.{os.urandom(6).hex()}{_TEMPORARY}")
     try:
-        descriptor = os.open(
-            temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode
-        )
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
     except OSError as error:
         raise store_error(error, "write", path) from error
     try:

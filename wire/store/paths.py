@@ -75,20 +75,16 @@ class Settings:
         own = environ.get("WIRE_HOME")
         if own:
             base = os.path.normpath(os.path.join(cwd, own))
-            config_file, keys, clones = (
-                os.path.join(base, part) for part in ("config.toml", "keys", "clones")
-            )
+            config_file, keys, clones = (os.path.join(base, part) for part in ("config.toml", "keys", "clones"))
             state = os.path.join(base, "state")
-            runtime = os.path.join(state, "run")
+            runtime = os.path.join(state, ".run")
         else:
-            config_file = os.path.join(
-                _xdg(environ, "XDG_CONFIG_HOME", home, ".config"), "wire", "config.toml"
-            )
+            config_file = os.path.join(_xdg(environ, "XDG_CONFIG_HOME", home, ".config"), "wire", "config.toml")
             data = os.path.join(_xdg(environ, "XDG_DATA_HOME", home, ".local/share"), "wire")
             keys, clones = os.path.join(data, "keys"), os.path.join(data, "clones")
             state = os.path.join(_xdg(environ, "XDG_STATE_HOME", home, ".local/state"), "wire")
             given = environ.get("XDG_RUNTIME_DIR", "")
-            runtime = os.path.join(given, "wire") if os.path.isabs(given) else os.path.join(state, "run")
+            runtime = os.path.join(given, "wire") if os.path.isabs(given) else os.path.join(state, ".run")
         agent, wire = environ.get("WIRE_AGENT") or None, environ.get("WIRE_NAME") or None
         agent_from, wire_from = agent and "WIRE_AGENT", wire and "WIRE_NAME"
         if agent is None or wire is None:
