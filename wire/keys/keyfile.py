@@ -1,0 +1,282 @@
+"""Private keys on this machine (PROTOCOL.md, section "Keys").
+
+A key file is one JSON object, readable by its owner alone, in a folder that only its owner can enter, outside of every
+clone:
+
+    {"v":1,"kind":"agent","name":"mac","wire":"<32 hex>","public":"<44 base64>","secret":"<44 base64>"}
+
+    signer = create(path, name="mac", kind="agent", wire=wire)
+    signer = load_for(path, name="mac", kind="agent", wire=wire)
+
+Rules that it keeps:
+- there is no moment at which a file or folder of ours is wider than 0600 or 0700, whatever the umask, and none at
+  which half a key stands at its path: the file is made under another name and linked into place;
+- an existing file is never written over;
+- a key that others can read is refused, with the command that mends it;
+- no message, representation or chained exception holds what the file holds.
+
+The `reason` of an `IdentityError` is one of `key-missing`, `key-exists`, `key-permissions`, `key-owner`,
+`key-not-a-file`, `key-corrupt`, `key-mismatch`, `key-unreadable`, `key-unwritable`.
+"""
+
+import errno
+import os
+import re
+import stat
+from typing import NamedTuple
+
+from wire.errors import DiskFull, IdentityError
+from wire.protocol import strictjson
+from wire.protocol.encoding import PUBLIC_BYTES, SEED_BYTES, Signer, b64, new_seed, unb64
+from wire.protocol.names import valid_name
+
+AGENT = "agent"
+ROOT = "root"
+KINDS = (AGENT, ROOT)
+
+_KEYFILE_MAX = 4_096
+_MEMBERS = ("v", "kind", "name", "wire", "public", "secret")
+_WIRE = re.compile(r"[0-9a-f]{32}", re.ASCII)
+_OTHERS = 0o077
+# Where a hard link cannot be made (FAT, some network and FUSE file systems), the file is made in its place at once.
+_NO_LINKS = frozenset({errno.EPERM, errno.EACCES, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV})
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+class KeyFile(NamedTuple):
+    """What a key file holds; its representation shows no secret, because `Signer`'s does not."""
+
+    kind: str
+    name: str
+    wire: str
+    signer: Signer
+
+
+def key_path(keys_dir: str, *, wire: str, kind: str, name: str) -> str:
+    """Return where a machine keeps a key: `<keys folder>/<wire id>/<kind>-<name>.key`."""
+    return os.path.join(keys_dir, wire, f"{kind}-{name}.key")
+
+
+def create(
+    path: str, *, name: str, kind: str, wire: str, seed: bytes | None = None, allow_loose: bool = False
+) -> Signer:
+    """Make a key and its file, durable when this returns.
+
+    Args:
+        path: where; missing folders are made with mode 0700.
+        name: whose key it is.
+        kind: `agent` or `root`.
+        wire: the wire's id, 32 hex digits.
+        seed: 32 bytes to make the key from, where the key had to exist before the wire's id did; else fresh ones.
+        allow_loose: accept a folder that others can enter, for file systems that keep no modes.
+
+    Raises:
+        IdentityError: see the module's text; nothing was left behind.
+        DiskFull: the file did not fit; nothing was left behind.
+        ValueError: name, kind, wire or seed are not of their form.
+    """
+    if not valid_name(name) or kind not in KINDS or _WIRE.fullmatch(wire) is None:
+        raise ValueError(f"no key can be made for the {kind!r} {name!r} on wire {wire!r}")
+    secret = new_seed() if seed is None else seed
+    signer = Signer(secret)
+    members = (1, kind, name, wire, b64(signer.public), b64(secret))
+    data = strictjson.dumps(dict(zip(_MEMBERS, members, strict=True))) + b"\n"
+    path = os.path.abspath(path)
+    folder = os.path.dirname(path)
+    try:
+        _make_folder(folder)
+        _check_access(os.stat(folder), folder, 0o700, allow_loose)
+        _write_new(path, data)
+        _sync_folder(folder)
+    except FileExistsError:
+        raise IdentityError(
+            f"{path} exists already; a key is never written over", reason="key-exists", details={"path": path}
+        ) from None
+    except OSError as error:
+        if error.errno in _FULL:
+            raise DiskFull(f"no room for the key file {path}: {error.strerror}") from error
+        raise IdentityError(
+            f"the key file {path} cannot be written: {error.strerror}", reason="key-unwritable", details={"path": path}
+        ) from error
+    return signer
+
+
+def load(path: str, *, allow_loose: bool = False) -> Signer:
+    """Return the key of a file; see `read`."""
+    return read(path, allow_loose=allow_loose).signer
+
+
+def load_for(path: str, *, name: str, kind: str, wire: str, allow_loose: bool = False) -> Signer:
+    """Return the key of a file that must be this name's, of this kind, on this wire.
+
+    Raises:
+        IdentityError: `key-mismatch`, and see `read`.
+    """
+    found = read(path, allow_loose=allow_loose)
+    if (found.kind, found.name, found.wire) != (kind, name, wire):
+        raise IdentityError(
+            f"{path} holds the {found.kind} key of {found.name!r} on wire {found.wire}; "
+            f"expected the {kind} key of {name!r} on wire {wire}",
+            reason="key-mismatch",
+            details={"path": path},
+        )
+    return found.signer
+
+
+def read(path: str, *, allow_loose: bool = False) -> KeyFile:
+    """Return what a key file holds, after making sure that nobody else can read it.
+
+    Args:
+        path: the file; it may not be a symbolic link, its folder may.
+        allow_loose: accept any mode and owner of the file and its folder. For file systems that keep no modes; the
+            operator answers for who can read it.
+
+    Raises:
+        IdentityError: see the module's text.
+    """
+    path = os.path.abspath(path)
+    folder = os.path.dirname(path)
+    try:
+        _check_access(os.stat(folder), folder, 0o700, allow_loose)
+        # Judged on the open file, so that it cannot be exchanged in between; O_NONBLOCK, so that a pipe cannot hang us.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with open(descriptor, "rb") as file:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise _not_a_file(path)
+            _check_access(status, path, 0o600, allow_loose)
+            data = file.read(_KEYFILE_MAX + 1)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    found = _parse(data)
+    if found is None:
+        raise IdentityError(
+            f"{path} ({len(data)} bytes) does not hold a private key of wire; expected one JSON object with "
+            f"{', '.join(_MEMBERS)}",
+            reason="key-corrupt",
+            next_step=f"put {_quoted(path)} back from a backup; without one the key is lost and must be replaced",
+            details={"path": path},
+        )
+    return found
+
+
+def _parse(data: bytes) -> KeyFile | None:
+    """Return what the bytes hold, or None: no error leaves here, since one could carry a piece of the secret."""
+    try:
+        members = strictjson.loads(data if len(data) <= _KEYFILE_MAX else b"", floats_below=None)
+        if set(members) != set(_MEMBERS) or type(members["v"]) is not int or members["v"] != 1:
+            return None
+        kind, name, wire, public, secret = (members[member] for member in _MEMBERS[1:])
+        if not all(isinstance(value, str) for value in (kind, name, wire, public, secret)):
+            return None
+        signer = Signer(unb64(secret, SEED_BYTES))
+        if signer.public != unb64(public, PUBLIC_BYTES):
+            return None
+    except ValueError:
+        return None
+    if kind not in KINDS or not valid_name(name) or _WIRE.fullmatch(wire) is None:
+        return None
+    return KeyFile(kind, name, wire, signer)
+
+
+def _check_access(status: os.stat_result, path: str, mode: int, allow_loose: bool) -> None:
+    """Refuse what others can read, write or exchange.
+
+    `allow_loose` covers the owner too: a file system that keeps no modes keeps no owners either.
+    """
+    if allow_loose:
+        return
+    if status.st_mode & _OTHERS:
+        command = f"chmod {mode:o} {_quoted(path)}"
+        raise IdentityError(
+            f"{path} has mode {stat.S_IMODE(status.st_mode):04o}, so that others on this machine can get at the "
+            f"private key; expected {mode:04o}",
+            reason="key-permissions",
+            next_step=command,
+            details={"path": path, "command": command},
+        )
+    if status.st_uid != os.geteuid():
+        raise IdentityError(
+            f"{path} belongs to user {status.st_uid}, and this is user {os.geteuid()}; a key belongs to who uses it",
+            reason="key-owner",
+            details={"path": path},
+        )
+
+
+def _unreadable(path: str, error: OSError) -> IdentityError:
+    if error.errno in (errno.ENOENT, errno.ENOTDIR):
+        return IdentityError(f"no key at {path}", reason="key-missing", details={"path": path})
+    if error.errno == errno.ELOOP:
+        return _not_a_file(path)
+    return IdentityError(
+        f"the key file {path} cannot be read: {error.strerror}", reason="key-unreadable", details={"path": path}
+    )
+
+
+def _not_a_file(path: str) -> IdentityError:
+    return IdentityError(
+        f"{path} is a symbolic link or no regular file; a key file is one, and only its folder may be a link",
+        reason="key-not-a-file",
+        details={"path": path},
+    )
+
+
+def _make_folder(folder: str) -> None:
+    """Make the folder and its missing parents, each 0700 from its first instant, and make their names durable."""
+    if os.path.isdir(folder):
+        return
+    parent = os.path.dirname(folder)
+    _make_folder(parent)
+    try:
+        os.mkdir(folder, 0o700)
+    except FileExistsError:
+        if not os.path.isdir(folder):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder) from None
+    _sync_folder(parent)
+
+
+def _write_new(path: str, data: bytes) -> None:
+    """Put a whole new file at `path`, or leave nothing behind.
+
+    Raises:
+        FileExistsError: something stands at `path`, be it a dangling link.
+    """
+    folder, name = os.path.split(path)
+    made = os.path.join(folder, f".{name}.{os.urandom(8).hex()}.new")
+    _write(made, data)
+    try:
+        os.link(made, path, follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        _write(path, data)
+    finally:
+        os.unlink(made)
+
+
+def _write(path: str, data: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        with open(descriptor, "wb", buffering=0) as file:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[file.write(rest) :]
+            os.fsync(descriptor)
+    except BaseException:
+        os.unlink(path)
+        raise
+
+
+def _sync_folder(folder: str) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _quoted(path: str) -> str:
+    """Return a path as a shell takes it."""
+    import shlex  # only on the way to an error
+
+    return shlex.quote(path)

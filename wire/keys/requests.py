@@ -1,0 +1,130 @@
+"""Requests to join: a newcomer's key, signed by itself (PROTOCOL.md, section "Requests").
+
+A request stands at `requests/<name>.<key id>.json` and gives its sender nothing: it only puts a public key and its
+proof where a root can find them. The file is one line of compact JSON with the members in this order:
+
+    {"v":1,"wire":"<32 hex>","name":"spark","role":"agent","public":"<44>","created":"<time>","proof":"<88>"}
+
+`proof` is the one that enters the trust document: it binds wire, name, role and key. `created` is not signed; it is the
+newcomer's or the host's word and only for display. Anybody can write a request for any free name, so people compare
+the fingerprint before they approve one.
+"""
+
+import re
+from dataclasses import dataclass, field
+
+from wire.keys.model import ROLES
+from wire.keys.reasons import Reason, refused
+from wire.keys.signatures import proof_holds, prove
+from wire.protocol import strictjson
+from wire.protocol.encoding import (
+    PUBLIC_BYTES,
+    SIGNATURE_BYTES,
+    Signer,
+    b64,
+    fingerprint,
+    key_id,
+    unb64,
+    valid_public,
+)
+from wire.protocol.names import valid_name
+
+REQUEST_MAX = 4_096
+"""Bytes of a request."""
+
+_MEMBERS = ("v", "wire", "name", "role", "public", "created", "proof")
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request whose key agreed to the name and role; that the name is free is not checked."""
+
+    name: str
+    role: str
+    public: bytes
+    created: str
+    proof: bytes
+    raw: bytes = field(repr=False)
+
+    @property
+    def key_id(self) -> str:
+        """The id of the newcomer's key."""
+        return key_id(self.public)
+
+    @property
+    def fingerprint(self) -> str:
+        """What two people compare before one of them approves."""
+        return fingerprint(self.public)
+
+
+def file_name(name: str, key_id: str) -> str:
+    """Return the file name of a request, below `requests/`."""
+    return f"{name}.{key_id}.json"
+
+
+def make(signer: Signer, *, wire: str, name: str, role: str, created: str) -> bytes:
+    """Return a request as the bytes of its file.
+
+    Args:
+        created: the newcomer's clock, `2026-11-29T11:20:00.123Z`.
+
+    Raises:
+        TrustError: `parse` would refuse it.
+    """
+    raw = _encode(wire, name, role, signer.public, created, prove(signer, wire=wire, name=name, role=role))
+    parse(raw, wire=wire, file_name=file_name(name, signer.key_id))
+    return raw
+
+
+def parse(raw: bytes, *, wire: str, file_name: str) -> Request:
+    """Read a request strictly.
+
+    Args:
+        raw: the file's bytes.
+        wire: the id of the wire on which it stands.
+        file_name: the name of its file, without the folder.
+
+    Raises:
+        TrustError: `request-malformed`, `name-invalid`, `key-invalid`, `wrong-wire`, `request-misplaced`,
+            `proof-invalid`.
+    """
+    if len(raw) > REQUEST_MAX:
+        raise refused(Reason.REQUEST_MALFORMED, f"a request of {len(raw)} bytes; the limit is {REQUEST_MAX}")
+    try:
+        members = strictjson.loads(raw, floats_below=None)
+    except strictjson.StrictError as error:
+        raise refused(Reason.REQUEST_MALFORMED, f"the request is not strict JSON: {error}") from error
+    if tuple(members) != _MEMBERS or members["v"] != 1:
+        raise refused(Reason.REQUEST_MALFORMED, f"a request of version 1 has exactly the members {', '.join(_MEMBERS)}")
+    values = [members[member] for member in _MEMBERS[1:]]
+    if not all(isinstance(value, str) for value in values):
+        raise refused(Reason.REQUEST_MALFORMED, "a member of the request is not a string")
+    said_wire, name, role, said_public, created, said_proof = values
+    if role not in ROLES or _TIME.fullmatch(created) is None:
+        raise refused(Reason.REQUEST_MALFORMED, "the role or the time of the request is not of its form")
+    try:
+        public, proof = unb64(said_public, PUBLIC_BYTES), unb64(said_proof, SIGNATURE_BYTES)
+    except ValueError:
+        raise refused(Reason.REQUEST_MALFORMED, "the key or the proof of the request is not canonical base64") from None
+    if _encode(said_wire, name, role, public, created, proof) != raw:
+        raise refused(Reason.REQUEST_MALFORMED, "the request is not in its one form: compact JSON and a newline")
+    if not valid_name(name):
+        raise refused(Reason.NAME_INVALID, f"{name[:64]!r} in the request is malformed or reserved")
+    if not valid_public(public):
+        raise refused(Reason.KEY_INVALID, "the public key of the request is not a point of the prime-order group")
+    if said_wire != wire:
+        raise refused(Reason.WRONG_WIRE, f"the request is for wire {said_wire[:64]!r}, not {wire}")
+    if file_name != f"{name}.{key_id(public)}.json":
+        raise refused(
+            Reason.REQUEST_MISPLACED,
+            f"the request of {name!r} with key {key_id(public)} stands in {file_name[:128]!r}",
+        )
+    if not proof_holds(proof, wire=wire, name=name, role=role, public=public):
+        raise refused(Reason.PROOF_INVALID, f"key {key_id(public)} did not agree to be {name!r} ({role}) on this wire")
+    return Request(name, role, public, created, proof, raw)
+
+
+def _encode(wire: str, name: str, role: str, public: bytes, created: str, proof: bytes) -> bytes:
+    members = (1, wire, name, role, b64(public), created, b64(proof))
+    return strictjson.dumps(dict(zip(_MEMBERS, members, strict=True))) + b"\n"
