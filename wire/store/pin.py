@@ -66,7 +66,11 @@ class Pin:
         remote_seq: last line per channel that the verified remote tip carries.
         verified: the last verified commit of the remote, or None before the first.
         tidied: the commit that the clone's HEAD was last set to, or None.
-        frozen: the freeze that is in force, or None.
+        frozen: the freeze of the whole wire that is in force, or None.
+        accepted_commit: the local commit that holds the accepted bytes, or None before the first.
+        judged_trust: the trust version with which `verified` was judged; 0 when it must be judged again.
+        restore: the verified tip does not carry our folders and the trust as it must.
+        forks: channels that accept nothing because two valid lines claim one place, with the id of the key.
         instance: random id of this state folder, 32 hex.
     """
 
@@ -84,6 +88,10 @@ class Pin:
     verified: str | None = None
     tidied: str | None = None
     frozen: Frozen | None = None
+    accepted_commit: str | None = None
+    judged_trust: int = 0
+    restore: bool = False
+    forks: Mapping[str, str] = field(default_factory=dict)
 
 
 def load(path: str) -> Pin:
@@ -138,6 +146,10 @@ def encode(pin: Pin) -> bytes:
                 "verified": pin.verified,
                 "tidied": pin.tidied,
                 "frozen": pin.frozen and {"code": pin.frozen.code, "since": pin.frozen.since},
+                "accepted_commit": pin.accepted_commit,
+                "judged_trust": pin.judged_trust,
+                "restore": pin.restore,
+                "forks": dict(pin.forks),
                 "instance": pin.instance,
             }
         )
@@ -193,6 +205,10 @@ def decode(data: bytes) -> Pin:
         verified=_commit(found, "verified"),
         tidied=_commit(found, "tidied"),
         frozen=_frozen(found["frozen"]),
+        accepted_commit=_commit(found, "accepted_commit"),
+        judged_trust=_count(found["judged_trust"], "judged_trust", 0),
+        restore=found["restore"] is True,
+        forks={_channel(channel): _key_id(key) for channel, key in _object(found, "forks").items()},
     )
     if not pin.wire_hash.startswith(pin.wire):
         raise ValueError("`wire` is not the beginning of `wire_hash`")
@@ -215,6 +231,7 @@ def position(entry: object, what: str) -> Position:
 _MEMBERS = frozenset(
     {"v", "wire", "wire_hash", "remote", "branch", "checkpoint", "trust_version", "trust_hash", "instance"}
     | {"names", "accepted", "remote_seq", "verified", "tidied", "frozen"}
+    | {"accepted_commit", "judged_trust", "restore", "forks"}
 )
 
 
@@ -245,6 +262,12 @@ def _commit(found: Mapping[str, Any], key: str) -> str | None:
         return None
     if not isinstance(value, str) or len(value) not in (40, 64) or not _HEX.issuperset(value):
         raise ValueError(f"`{key}` is not a commit's id")
+    return value
+
+
+def _key_id(value: object) -> str:
+    if not isinstance(value, str) or len(value) != 32 or not _HEX.issuperset(value):
+        raise ValueError("`forks` holds something else than key ids")
     return value
 
 
