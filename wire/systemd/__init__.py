@@ -1,0 +1,1 @@
+"""The daemon as a service of its user: unit templates, and the code that installs them."""
