@@ -12,7 +12,7 @@ BIN := $(VENV)/bin
 BENCH_VENV := .cache/bench/venv
 # Folders too: removing a module is a change.
 SOURCES := $(shell find wire -name __pycache__ -prune -o -print) pyproject.toml README.md LICENSE
-PIP_INSTALL = -m pip install --quiet --disable-pip-version-check
+PIP_INSTALL = -m pip install --quiet --quiet --disable-pip-version-check
 
 .PHONY: help demo test test-full lint bench dev clean
 .DELETE_ON_ERROR:

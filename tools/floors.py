@@ -145,9 +145,7 @@ def main(argv: list[str]) -> int:
     if not files:
         print(f"floors: no module below {root / PACKAGE}")
         return 1
-    size, longest = max(
-        (file.read_text("utf-8").count("\n"), file.relative_to(root).as_posix()) for file in files
-    )
+    size, longest = max((file.read_text("utf-8").count("\n"), file.relative_to(root).as_posix()) for file in files)
     print(f"floors: {len(files)} modules, longest {longest} ({size} lines), {len(violations)} violations")
     return 1 if violations else 0
 

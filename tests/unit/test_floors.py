@@ -25,12 +25,8 @@ def plant(root: Path, path: str, source: str) -> list[str]:
 @pytest.mark.parametrize(
     ("path", "source", "expected"),
     [
-        pytest.param(
-            "wire/protocol/line.py", "import wire.store.pin\n", "imports wire.store.pin", id="upward"
-        ),
-        pytest.param(
-            "wire/protocol/line.py", "from wire import store\n", "imports wire.store", id="from-the-package"
-        ),
+        pytest.param("wire/protocol/line.py", "import wire.store.pin\n", "imports wire.store.pin", id="upward"),
+        pytest.param("wire/protocol/line.py", "from wire import store\n", "imports wire.store", id="from-the-package"),
         pytest.param("wire/errors.py", "from wire.protocol import names\n", "may know nobody", id="ground"),
         pytest.param(
             "wire/keys/trust.py",
@@ -44,34 +40,24 @@ def plant(root: Path, path: str, source: str) -> list[str]:
             "imports wire.gitio.Git",
             id="for-types-only",
         ),
-        pytest.param(
-            "wire/store/a.py", "from ..daemon import cycle\n", "imports wire.daemon.cycle", id="relative"
-        ),
-        pytest.param(
-            "wire/store/__init__.py", "from .. import cli\n", "imports wire.cli", id="relative-in-init"
-        ),
+        pytest.param("wire/store/a.py", "from ..daemon import cycle\n", "imports wire.daemon.cycle", id="relative"),
+        pytest.param("wire/store/__init__.py", "from .. import cli\n", "imports wire.cli", id="relative-in-init"),
         pytest.param(
             "wire/api.py",
             "import importlib\nimportlib.import_module('wire.cli')\n",
             "imports wire.cli",
             id="dynamic",
         ),
-        pytest.param(
-            "wire/daemon/cycle.py", "from wire import Wire\n", "imports wire.Wire", id="public-names"
-        ),
+        pytest.param("wire/daemon/cycle.py", "from wire import Wire\n", "imports wire.Wire", id="public-names"),
         pytest.param("wire/daemon/cycle.py", "import git\n", "only wire/gitio.py may", id="git-has-one-door"),
-        pytest.param(
-            "wire/gitio.py", "from wire.store import files\n", "imports wire.store.files", id="gitio"
-        ),
+        pytest.param("wire/gitio.py", "from wire.store import files\n", "imports wire.store.files", id="gitio"),
         pytest.param(
             "wire/store/watch.py",
             "from watchdog.observers import Observer\n",
             "only wire/daemon/watch.py may",
             id="watchdog-has-one-door",
         ),
-        pytest.param(
-            "wire/setup.py", "from wire.cli import main\n", "imports wire.cli.main", id="cli-is-on-top"
-        ),
+        pytest.param("wire/setup.py", "from wire.cli import main\n", "imports wire.cli.main", id="cli-is-on-top"),
         pytest.param("wire/attic.py", "", "has no floor", id="room-without-a-floor"),
         pytest.param("wire/api.py", "x = 1\n" * 451, "451 lines", id="too-long"),
     ],
@@ -86,9 +72,7 @@ def test_planted_violation_is_found(tmp_path, path, source, expected):
 @pytest.mark.parametrize(
     ("path", "source"),
     [
-        pytest.param(
-            "wire/gitio.py", "import git\nfrom wire.errors import WireError\n", id="git-through-its-door"
-        ),
+        pytest.param("wire/gitio.py", "import git\nfrom wire.errors import WireError\n", id="git-through-its-door"),
         pytest.param("wire/daemon/watch.py", "import watchdog.events\n", id="watchdog-through-its-door"),
         pytest.param("wire/cli/send.py", "import click\nfrom wire.api import Wire\n", id="cli-knows-all"),
         pytest.param("wire/store/pin.py", "from .files import atomic_write\nimport json\n", id="own-room"),
