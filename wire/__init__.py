@@ -8,7 +8,7 @@ The public names are `Wire`, the verbs behind the command line, and the errors t
 first use: `wire send` imports this package before anything else and must not pay for what it does not touch.
 """
 
-from typing import TYPE_CHECKING
+TYPE_CHECKING = False  # `typing` costs milliseconds; type checkers go by the name
 
 if TYPE_CHECKING:
     from wire.api import Wire

@@ -36,6 +36,8 @@ match sys.argv[1:]:
     case ["daemon", "run", *how]:
         if "refuse" in how:
             sys.exit("another daemon is running")
+        if "polite" in how:
+            signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         if "deaf" in how:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
         if "helper" in how:
@@ -45,8 +47,6 @@ match sys.argv[1:]:
         for _ in range(20):
             notify("WATCHDOG=1")
         print("serving", flush=True)
-        if "polite" in how:
-            signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         time.sleep(60)
 """
 
