@@ -137,15 +137,19 @@ def read(path: str, *, allow_loose: bool = False) -> KeyFile:
     path = os.path.abspath(path)
     folder = os.path.dirname(path)
     try:
-        _check_access(os.stat(folder), folder, 0o700, allow_loose)
+        # With a slash at the end, which only a folder can have.
+        _check_access(os.stat(os.path.join(folder, "")), folder, 0o700, allow_loose)
         # Judged on the open file, so that it cannot be exchanged in between; O_NONBLOCK, so that a pipe cannot hang us.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-        with open(descriptor, "rb") as file:
+        try:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
                 raise _not_a_file(path)
             _check_access(status, path, 0o600, allow_loose)
-            data = file.read(_KEYFILE_MAX + 1)
+            with open(descriptor, "rb", closefd=False) as file:
+                data = file.read(_KEYFILE_MAX + 1)
+        finally:
+            os.close(descriptor)
     except OSError as error:
         raise _unreadable(path, error) from error
     found = _parse(data)

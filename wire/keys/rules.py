@@ -5,6 +5,7 @@ and a status moves only from active to retired to revoked, or from active to rem
 signatures; `chain` counts those, and the builders obey the same rules through `check_step`.
 """
 
+from wire.errors import TrustError
 from wire.keys.model import KEY_STATUSES, REMOVED, Agent, Document, Key
 from wire.keys.reasons import Reason, refused
 from wire.keys.signatures import proof_holds
@@ -61,7 +62,7 @@ def check_step(old: Document, new: Document, wire: str) -> None:
     check_kept(old, new, wire)
 
 
-def _gone(new: Document, name: str, what: str, *, reused: bool) -> Exception:
+def _gone(new: Document, name: str, what: str, *, reused: bool) -> TrustError:
     if reused:
         return refused(Reason.NAME_REUSED, f"{name!r} was {what} and is something else in version {new.version}")
     return refused(Reason.NAME_VANISHED, f"{name!r} was {what} and is absent from version {new.version}")
