@@ -11,7 +11,19 @@ Pure: bytes and state in, a new state or `TrustError` out; times are passed in, 
 from wire.keys.build import enroll, found, retire, set_group, successor
 from wire.keys.chain import Chain, Judgement, Verdict
 from wire.keys.document import DOCUMENT_MAX, encode, parse
-from wire.keys.model import Agent, Document, Group, Key, file_name, parse_file_name
+from wire.keys.model import (
+    ACTIVE,
+    REMOVED,
+    RETIRED,
+    REVOKED,
+    ROLES,
+    Agent,
+    Document,
+    Group,
+    Key,
+    file_name,
+    parse_file_name,
+)
 from wire.keys.reasons import Reason
 from wire.keys.signatures import (
     SIGNATURES_MAX,
@@ -24,7 +36,12 @@ from wire.keys.signatures import (
 )
 
 __all__ = [
+    "ACTIVE",
     "DOCUMENT_MAX",
+    "REMOVED",
+    "RETIRED",
+    "REVOKED",
+    "ROLES",
     "SIGNATURES_MAX",
     "Agent",
     "Chain",
