@@ -42,8 +42,8 @@ FLOORS: dict[str, frozenset[str]] = {
 """What each room may import from `wire`, besides itself; `__init__` holds the lazy public names."""
 
 DOORS: dict[str, tuple[str, ...]] = {
-    "git": ("wire/gitio.py",),
-    "gitdb": ("wire/gitio.py",),
+    "git": ("wire/gitio/child.py",),
+    "gitdb": ("wire/gitio/child.py",),
     "watchdog": ("wire/daemon/watch.py",),
     "click": ("wire/cli/",),
     "rich": ("wire/cli/",),

@@ -88,8 +88,15 @@ class BareRemote:
 
     def clone_as_vandal(self, path: Path) -> "VandalClone":
         """Clone it, as anybody may who can push."""
-        gitcmd.git(self.path, "clone", "--quiet", self.path, path)
-        return VandalClone(path, self)
+        # Not `git clone`, which gives an empty repository's clone the wrong object format and its own idea of a branch.
+        object_format = gitcmd.line(self.path, "rev-parse", "--show-object-format")
+        path.mkdir(parents=True, exist_ok=True)
+        gitcmd.git(path, "init", "--quiet", f"--object-format={object_format}", "-b", self.branch)
+        clone = VandalClone(path, self)
+        clone.git("remote", "add", "origin", self.path)
+        if self.tip():
+            clone.sync()
+        return clone
 
 
 class VandalClone:

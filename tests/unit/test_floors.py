@@ -49,8 +49,8 @@ def plant(root: Path, path: str, source: str) -> list[str]:
             id="dynamic",
         ),
         pytest.param("wire/daemon/cycle.py", "from wire import Wire\n", "imports wire.Wire", id="public-names"),
-        pytest.param("wire/daemon/cycle.py", "import git\n", "only wire/gitio.py may", id="git-has-one-door"),
-        pytest.param("wire/gitio.py", "from wire.store import files\n", "imports wire.store.files", id="gitio"),
+        pytest.param("wire/daemon/cycle.py", "import git\n", "only wire/gitio/child.py may", id="git-has-one-door"),
+        pytest.param("wire/gitio/parse.py", "from wire.store import files\n", "imports wire.store.files", id="gitio"),
         pytest.param(
             "wire/store/watch.py",
             "from watchdog.observers import Observer\n",
@@ -72,7 +72,9 @@ def test_planted_violation_is_found(tmp_path, path, source, expected):
 @pytest.mark.parametrize(
     ("path", "source"),
     [
-        pytest.param("wire/gitio.py", "import git\nfrom wire.errors import WireError\n", id="git-through-its-door"),
+        pytest.param(
+            "wire/gitio/child.py", "import git\nfrom wire.errors import WireError\n", id="git-through-its-door"
+        ),
         pytest.param("wire/daemon/watch.py", "import watchdog.events\n", id="watchdog-through-its-door"),
         pytest.param("wire/cli/send.py", "import click\nfrom wire.api import Wire\n", id="cli-knows-all"),
         pytest.param("wire/store/pin.py", "from .files import atomic_write\nimport json\n", id="own-room"),
