@@ -371,18 +371,32 @@ def _change(settings: Settings, change: Callable[[Any, Config], None]) -> Config
 
 def _fill(table: Any, wire: WireConfig, settings: Settings) -> None:
     """Put a wire's values into its table, touching only what differs."""
-    values: dict[str, Any] = {"name": wire.name, "remote": wire.remote, "branch": wire.branch}
-    # The default place is left out, so that a WIRE_HOME that was moved keeps working.
-    values["clone"] = None if wire.clone == settings.default_clone(wire.name) else os.path.abspath(wire.clone)
-    values["agents"] = list(wire.agents)
     identity = {"name": wire.identity_name, "email": wire.identity_email}
-    values["identity"] = {key: value for key, value in identity.items() if value is not None} or None
-    values["cadence"] = {
-        key: list(value) if isinstance(value, tuple) else value for key, value in wire.cadence.items()
-    } or None
+    _merge(
+        table,
+        {
+            "name": wire.name,
+            "remote": wire.remote,
+            "branch": wire.branch,
+            # The default place is left out, so that a WIRE_HOME that was moved keeps working.
+            "clone": None if wire.clone == settings.default_clone(wire.name) else os.path.abspath(wire.clone),
+            "agents": list(wire.agents),
+            "identity": {key: value for key, value in identity.items() if value is not None},
+            "cadence": {key: list(value) if isinstance(value, tuple) else value for key, value in wire.cadence.items()},
+        },
+    )
+
+
+def _merge(table: Any, values: Mapping[str, Any]) -> None:
     for key, value in values.items():
         old = table.get(key)
-        if value is None:
+        if isinstance(value, dict):
+            # Member by member: a comment below a table belongs to it, and would go with it.
+            if old is not None:
+                _merge(old, {**dict.fromkeys(old), **value})
+            elif value:
+                table[key] = value
+        elif value is None:
             if key in table:
                 table.remove(key)
         elif old is None or old.unwrap() != value:

@@ -60,7 +60,7 @@ def load(directory: str, agent: str, reader: str) -> Cursors:
     except ValueError:
         pass
     try:
-        with locked(_lock(directory), what="the cursors", timeout=_SHORT_WAIT):
+        with locked(directory, what="the cursors", timeout=_SHORT_WAIT):
             return _read_or_move(path)
     except Busy:
         try:
@@ -89,7 +89,7 @@ def save(
     path = _path(directory, agent, reader)
     for channel in positions:
         split_channel(channel)
-    with locked(_lock(directory), what="the cursors", timeout=_WAIT):
+    with locked(directory, what="the cursors", timeout=_WAIT):
         old = _read_or_move(path)
         merged = dict(old.positions)
         for channel, new in positions.items():
@@ -117,10 +117,6 @@ def readers(directory: str, agent: str) -> list[str]:
 def _path(directory: str, agent: str, reader: str) -> str:
     # Names hold no dot, so that no two pairs share a file.
     return os.path.join(directory, f"{check_name(agent, 'agent')}.{check_name(reader, 'reader')}.json")
-
-
-def _lock(directory: str) -> str:
-    return os.path.join(directory, ".lock")
 
 
 def _read_or_move(path: str) -> Cursors:

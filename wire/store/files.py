@@ -25,7 +25,7 @@ from contextlib import contextmanager, suppress
 
 from wire.errors import Busy, DiskFull, StoreError
 
-HOLDER = "holder"
+HOLDER = ".holder"
 
 # `is_locked` takes a shared lock for some microseconds; whoever tries "once" must not be turned away by that.
 _PROBE_GRACE = 0.02
@@ -136,6 +136,8 @@ def lock_holder(path: str) -> int | None:
     try:
         with open(os.path.join(path, HOLDER), "rb") as note:
             pid = int(note.read(20))
+        if pid <= 0:  # to `kill`, that would mean a whole group
+            return None
         os.kill(pid, 0)
     except PermissionError:
         return pid
@@ -433,5 +435,5 @@ def utc_now() -> str:
 
 def utc_text(seconds: float) -> str:
     """Return seconds since 1970 as UTC with milliseconds, rounded down: `2026-11-29T11:20:00.123Z`."""
-    whole = int(seconds // 1)
-    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(whole))}.{int((seconds - whole) * 1000):03d}Z"
+    whole, milliseconds = divmod(int(seconds * 1000 // 1), 1000)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(whole))}.{milliseconds:03d}Z"

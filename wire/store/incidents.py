@@ -20,7 +20,7 @@ from hashlib import sha256
 from typing import Any
 
 from wire.errors import Busy, DiskFull, StoreError, UsageError
-from wire.store.files import atomic_write, locked, move_aside, private_folder, read_bytes, utc_now
+from wire.store.files import atomic_write, locked, move_aside, read_bytes, utc_now
 from wire.store.incident_codes import CODES, INTEGRITY_CODES, OPERATIONAL_CODES
 
 __all__ = [
@@ -132,7 +132,7 @@ def raise_(
     """
     if code not in CODES:
         raise ValueError(f"{code!r} is not an incident code")
-    with locked(_lock(directory), what="the incidents", timeout=_WAIT):
+    with locked(directory, what="the incidents", timeout=_WAIT):
         return _raise(directory, code, scope, subject, message, evidence or {}, next_step, now or utc_now())
 
 
@@ -223,7 +223,7 @@ def end(
     if not concerned():
         return []
     ended: list[Incident] = []
-    with locked(_lock(directory), what="the incidents", timeout=_WAIT):
+    with locked(directory, what="the incidents", timeout=_WAIT):
         for incident in concerned():
             state = RESOLVED if incident.code in OPERATIONAL_CODES else incident.state
             incident = replace(incident, ended=now or utc_now(), state=state)
@@ -387,18 +387,13 @@ def _write(directory: str, incident: Incident, *, durable: bool = True) -> None:
 
 def _set(directory: str, wanted: str, **changes: Any) -> Incident:
     name = get(directory, wanted).id
-    with locked(_lock(directory), what="the incidents", timeout=_WAIT):
+    with locked(directory, what="the incidents", timeout=_WAIT):
         incident = replace(get(directory, name), **changes)
         _write(directory, incident)
     return incident
 
 
 # ------------------------------------------------------------------------------------------ the files
-
-
-def _lock(directory: str) -> str:
-    private_folder(directory)
-    return os.path.join(directory, ".lock")
 
 
 def _path(directory: str, code: str, name: str) -> str:
@@ -439,7 +434,7 @@ def _move_damaged(directory: str, damaged: list[str], found: list[Incident]) -> 
     """Move damaged records aside; return the incidents as they are then, and what could not be moved."""
     moved: list[str] = []
     try:
-        with locked(_lock(directory), what="the incidents", timeout=_SHORT_WAIT):
+        with locked(directory, what="the incidents", timeout=_SHORT_WAIT):
             _, still = _scan(directory)
             for name in still:
                 move_aside(os.path.join(directory, name))
