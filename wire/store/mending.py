@@ -300,10 +300,13 @@ def _mend_open(descriptor: int, name: str, wanted: bytes, aside_dir: str, grace:
     same = _common(read_range(descriptor, 0, len(wanted)), wanted)
     if status.st_size == same == len(wanted):
         return Mended("unchanged")
+    # A line under way can begin like the one that must stand here: lines of one channel differ late.
+    unfinished = status.st_size > 0 and os.pread(descriptor, 1, status.st_size - 1) != b"\n"
+    if unfinished and _age(status, time.time()) < grace:
+        return Mended("waiting")
     kept = None
     if status.st_size > same:
-        if os.pread(descriptor, 1, status.st_size - 1) != b"\n" and _age(status, time.time()) < grace:
-            return Mended("waiting")
+        same = wanted.rfind(b"\n", 0, same) + 1  # what is set aside begins where a line begins
         kept = keep(aside_dir, f"{name.replace('/', '.')}.{same}", descriptor, same, status.st_size - same)
         if _signature_of(os.fstat(descriptor)) != _signature_of(status):
             return None

@@ -240,6 +240,8 @@ class _Walk:
             at, seq, head = begins, seq - 1, line.prev
             if seq == until:
                 break
+        if seq == 0 and at > 0:
+            raise _Mismatch(0, "line 1 does not begin here")
         if not lines or data[stop - 1 : stop] != b"\n":
             raise _Mismatch(stop, f"line {seq} does not end here")
         return at, stop, lines
