@@ -465,6 +465,17 @@ def test_a_short_write_is_taken_back(places, monkeypatch):
     assert send(places, BIG)[0].seq == 2
 
 
+def test_a_batch_that_cannot_even_be_taken_back_says_so(places, monkeypatch):
+    send(places, "one")
+    with monkeypatch.context() as patch:
+        failing(patch, "fsync", 1)
+        failing(patch, "truncate", 1, errno.EIO)
+        with pytest.raises(StoreError, match="may still be sent") as caught:
+            send(places, "two")
+    assert caught.value.reason == "not-taken-back"
+    assert send(places, "three")[0].seq == 3
+
+
 def test_bytes_of_another_program_in_the_journal_are_not_cut_by_a_failing_send(places, monkeypatch):
     send(places, "one")
     with hold(places) as held:

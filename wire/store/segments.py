@@ -186,9 +186,9 @@ def write_runs(folder: str, runs: Iterable[Run]) -> None:
     for run in runs:
         try:
             _write_run(folder, run)
-        except WireError:
+        except WireError as error:
             for earlier in reversed(done):  # the last first, so that a kill in between leaves a beginning
-                _take_back(folder, earlier)
+                _take_back(folder, earlier, error)
             raise
         done.append(run)
 
@@ -211,8 +211,8 @@ def _write_run(folder: str, run: Run) -> None:
             _fsync(descriptor, path)
             if run.offset == 0:
                 fsync_folder(folder)
-        except WireError:
-            _take_back(folder, run)
+        except WireError as error:
+            _take_back(folder, run, error)
             raise
     finally:
         os.close(descriptor)
@@ -225,13 +225,15 @@ def _fsync(descriptor: int, path: str) -> None:
         raise store_error(error, "bring to disk", path) from error
 
 
-def _take_back(folder: str, run: Run) -> None:
+def _take_back(folder: str, run: Run, error: WireError) -> None:
     try:
         cut(folder, run.segment, run.offset)
-    except WireError:
-        # The disk refuses even this. What is left is an end that was never recorded, which the next holder of the
-        # lock judges; the error under way is the one to tell.
-        return
+    except WireError as problem:
+        raise StoreError(
+            f"{error}; what was written before could not be taken back and may still be sent: {problem}",
+            reason="not-taken-back",
+            next_step="look at the newest lines of the channel before sending this again",
+        ) from error
 
 
 def cut(folder: str, number: int, size: int) -> None:
