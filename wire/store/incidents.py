@@ -15,6 +15,7 @@ stranger's words.
 import json
 import os
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from hashlib import sha256
 from typing import Any
@@ -372,17 +373,14 @@ def _write(directory: str, incident: Incident, *, durable: bool = True) -> None:
     try:
         atomic_write(path, data, durable=durable)
     except DiskFull:
-        try:
-            os.unlink(reserve)
-        except FileNotFoundError:
+        if not os.path.exists(reserve):
             raise
+        os.unlink(reserve)
         atomic_write(path, data, durable=durable)
         return
     if not os.path.exists(reserve):
-        try:
+        with suppress(DiskFull):
             atomic_write(reserve, bytes(_RESERVE), durable=False)
-        except DiskFull:
-            return
 
 
 def _set(directory: str, wanted: str, **changes: Any) -> Incident:
