@@ -8,6 +8,8 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from support.lines import WIRE, Author, end_of, laid_out
 from wire.errors import DiskFull, IntegrityError, StoreError
@@ -361,6 +363,19 @@ def test_what_differs_is_kept_and_rewritten_on_the_same_inode(room, edit):
     assert spoiled[: done.aside.offset] + Path(done.aside.path).read_bytes() == spoiled
     assert done.aside.sha256 == sha256(spoiled[done.aside.offset :]).hexdigest()
     assert room.mend(wanted).action == "unchanged"
+
+
+@given(present=st.binary(max_size=200), wanted=st.lists(st.binary(max_size=50)).map(b"\n".join))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_content_becomes_what_is_wanted_and_nothing_of_it_is_lost(room, present, wanted):
+    room.file().parent.mkdir(parents=True, exist_ok=True)
+    room.file().write_bytes(present)
+    with same_inode(room.file()):
+        done = room.mend(wanted)
+    assert room.file().read_bytes() == wanted
+    kept = Path(done.aside.path).read_bytes() if done.aside else b""
+    offset = done.aside.offset if done.aside else len(present)
+    assert present == wanted[:offset] + kept
 
 
 def test_at_every_moment_the_file_is_a_beginning_of_the_right_one(room, monkeypatch):

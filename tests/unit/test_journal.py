@@ -709,6 +709,17 @@ def test_a_journal_that_is_gone_is_rebuilt_and_stays_closed_until_it_is_complete
     assert send(places, "four")[0].seq == 4
 
 
+def test_a_journal_that_only_lacks_accepted_lines_gets_them_and_nothing_is_set_aside(places):
+    ends = send(places, *([BIG] * 6))
+    good = content(places)
+    os.truncate(file(places, 1), ends[1].size)
+    file(places, 2).unlink()
+    with hold(places) as held:
+        assert amend.rebuild(held, [good[1], good[2]]) == ends[-1]
+    assert content(places) == good
+    assert not os.path.exists(places.aside_dir)
+
+
 def test_a_person_can_give_up_lines_that_nobody_has(places):
     ends = send(places, "one", "two", "three")
     whole = file(places).read_bytes()

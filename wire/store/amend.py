@@ -167,7 +167,7 @@ def _mend_segment(held: Held, number: int, data: bytes, *, last: Position | None
             if after is None or after.segment != number:
                 break
             end, rest = after, rest + raw + b"\n"
-    if present:
+    if not data.startswith(present):
         size = os.stat(path).st_size
         keep_part(held.places.aside_dir, held.channel, held.folder, Residue(number, 0, size, complete=True))
     atomic_write(path, data + rest)

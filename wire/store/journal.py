@@ -26,7 +26,6 @@ What it does not do: verify signatures (the daemon verifies its own lines like a
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -72,8 +71,7 @@ class Finding(NamedTuple):
 OnIncident = Callable[[Finding], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(NamedTuple):
     """One channel's journal while its lock is held; only `hold` makes one."""
 
     places: WirePlaces
