@@ -274,6 +274,11 @@ def test_size_is_judged_before_anything_else() -> None:
     assert caught.value.reason == "trust-too-large"
 
 
+def test_the_largest_document_is_a_successor_too() -> None:
+    raw = NEXT + b" " * (DOCUMENT_MAX - len(NEXT))
+    assert CHAIN.extend(raw, signed(raw, *TWO)).newest.raw == raw
+
+
 def test_a_malformed_signature_file_is_refused_whatever_it_holds() -> None:
     with pytest.raises(TrustError) as caught:
         CHAIN.extend(NEXT, signed(NEXT, *ROOTS) + b"\n")
@@ -429,6 +434,27 @@ def test_a_root_that_was_removed_can_only_raise_a_fork_of_its_own_time() -> None
     assert chain.judge(2, before, signed(before, R1)).verdict == Verdict.FORK
 
 
+def test_signatures_of_a_held_version_are_those_of_its_own_time() -> None:
+    """Version 2 hands over from R1 to R2, so that both must sign it, and version 3 needs R2 alone."""
+    chain = begun()
+    second = successor(chain.newest, chain.wire, NOW, roots=[R2.public])
+    chain = chain.extend(second, signed(second, R1, R2))
+    third = unchanged(chain)
+    chain = chain.extend(third, signed(third, R2))
+    assert chain.judge(3, third, signed(third, R2)).verdict == Verdict.SAME
+    assert chain.judge(3, third, signed(third, R1)).reason == Reason.TOO_FEW_OLD
+    assert chain.judge(2, second, signed(second, R2)).reason == Reason.TOO_FEW_OLD
+    assert chain.judge(2, second, signed(second, R1)).reason == Reason.TOO_FEW_NEW
+
+
+def test_a_refusal_says_what_was_found_and_expected() -> None:
+    assert CHAIN.judge(10, NEXT, signed(NEXT, R1)).why == "signed by 1 of the roots in force; 2 must sign"
+    raised = edited(NEXT, roots(*ROOTS, threshold=3))
+    assert CHAIN.judge(10, raised, signed(raised, *TWO)).why == "signed by 2 of its own roots; 3 must sign"
+    assert CHAIN.judge(10, held(8), signed(held(8), *TWO)).why == "trust version 8 where 10 is next"
+    assert CHAIN.judge(12, b"", b"").why == "version 10 is not held"
+
+
 # Look-ups
 
 
@@ -534,7 +560,8 @@ def test_a_builder_never_returns_what_a_reader_refuses() -> None:
         (lambda: successor(newest, WIRE, NOW, agents={}, groups={}), "name-vanished"),
         (lambda: successor(newest, WIRE, NOW, threshold=4), "threshold-invalid"),
         (lambda: successor(newest, WIRE, "now"), "trust-malformed"),
-        (lambda: successor(newest, "0" * 31, NOW), "trust-malformed"),
+        (lambda: successor(newest, "0" * 32, NOW), "wrong-wire"),
+        (lambda: successor(CHAIN.documents[0], "0" * 32, NOW), "wrong-wire"),
         (lambda: found(roots=[], nonce=NONCE, created=NOW), "threshold-invalid"),
         (lambda: found(roots=[ROOT.public], nonce="", created=NOW), "trust-malformed"),
         (lambda: set_group(newest, WIRE, name="mac", members=[], created=NOW), "name-taken"),

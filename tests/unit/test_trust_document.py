@@ -322,11 +322,20 @@ def test_the_order_of_members_and_spaces_are_the_writers_choice() -> None:
     assert document.hash != parse(RAW).hash
 
 
+def test_limits_are_those_of_the_protocol() -> None:
+    limits = ("DOCUMENT_MAX", "ROOTS_MAX", "AGENTS_MAX", "GROUPS_MAX", "KEYS_MAX", "POSITIONS_MAX", "VERSION_MAX")
+    values = [getattr(document_module, limit) for limit in limits]
+    assert values == [1_048_576, 64, 4_096, 4_096, 64, 8_192, 999_999_999]
+    assert SIGNATURES_MAX == 32_768
+
+
 def test_limits_are_inclusive() -> None:
     assert parse(RAW + b" " * (DOCUMENT_MAX - len(RAW))).version == 9
     roots = [b64(signer(str(n)).public) for n in range(64)]
     assert len(parse(edited(RAW, lambda f: f.update(roots=roots, threshold=64))).roots) == 64
     assert parse(edited(RAW, set_("version", to=999_999_999))).version == 999_999_999
+    positions = {f"mac/n{number}": [1, HEAD] for number in range(8_192)}
+    assert len(parse(edited(RAW, set_(*MAC_OLD, "positions", to=positions))).agents["mac"].keys[0].positions) == 8_192
 
 
 def test_policy_may_say_anything_and_holds_its_values() -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from wire.keys.document import encode, parse
 from wire.keys.model import ACTIVE, Agent, Document, Group, Key
 from wire.keys.reasons import Reason, refused
-from wire.keys.rules import check_step
+from wire.keys.rules import check_kept
 
 
 def found(
@@ -55,6 +55,8 @@ def successor(
     Raises:
         TrustError: see `reasons.Reason`.
     """
+    if wire != document.wire_id:
+        raise refused(Reason.WRONG_WIRE, f"trust version {document.version} is of wire {document.wire_id}, not {wire}")
     raw = encode(
         version=document.version + 1,
         wire=wire,
@@ -67,7 +69,7 @@ def successor(
         groups=document.groups if groups is None else groups,
         policy=document.policy if policy is None else policy,
     )
-    check_step(document, parse(raw, known=document), wire)
+    check_kept(document, parse(raw, known=document), wire)
     return raw
 
 

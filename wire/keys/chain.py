@@ -32,8 +32,6 @@ from wire.keys.rules import check_kept, check_place
 from wire.keys.signatures import count_signatures
 from wire.protocol.names import EVERYONE
 
-WIRE_ID_DIGITS = 32
-
 
 class Verdict(StrEnum):
     """What bytes offered as one trust version are to a chain."""
@@ -72,7 +70,7 @@ class Chain:
         if document.version != 1:
             raise refused(Reason.NOT_NEXT, f"trust version {document.version} where 1 is the first")
         _own_signatures_suffice(document, signatures)
-        return cls((document,), (signatures,), document.hash[:WIRE_ID_DIGITS])
+        return cls((document,), (signatures,), document.wire_id)
 
     @classmethod
     def replay(cls, files: Iterable[tuple[bytes, bytes]]) -> "Chain":

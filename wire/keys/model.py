@@ -23,6 +23,8 @@ NAME_STATUSES = (ACTIVE, REMOVED)
 ROLES = ("agent", "human")
 
 VERSION_MAX = 999_999_999
+WIRE_ID_DIGITS = 32
+"""Hex digits of a wire's id: so many of the hash of version 1."""
 
 _FILE = re.compile(r"([0-9]{6,9})\.json", re.ASCII)
 
@@ -103,6 +105,11 @@ class Document:
         owners = {key.id: (agent.name, key) for agent in self.agents.values() for key in agent.keys}
         object.__setattr__(self, "hash", sha256_hex(self.raw))
         object.__setattr__(self, "owners", owners)
+
+    @property
+    def wire_id(self) -> str:
+        """The id of the wire that it belongs to: what it names, or for version 1 what its hash makes."""
+        return self.wire or self.hash[:WIRE_ID_DIGITS]
 
     @property
     def digest(self) -> bytes:

@@ -2,7 +2,7 @@
 
 Nothing that was ever trusted may disappear, because old lines are judged by it: names, keys and positions stay listed,
 and a status moves only from active to retired to revoked, or from active to removed. The rules know nothing of
-signatures; `chain` counts those, and the builders obey the same rules through `check_step`.
+signatures; `chain` counts those. The builders obey the same rules.
 """
 
 from wire.errors import TrustError
@@ -54,12 +54,6 @@ def check_kept(old: Document, new: Document, wire: str) -> None:
                 raise refused(
                     Reason.PROOF_INVALID, f"key {key.id} did not agree to be {agent.name!r} ({agent.role}) on this wire"
                 )
-
-
-def check_step(old: Document, new: Document, wire: str) -> None:
-    """Check everything about a successor but its signatures."""
-    check_place(old, new, wire)
-    check_kept(old, new, wire)
 
 
 def _gone(new: Document, name: str, what: str, *, reused: bool) -> TrustError:
