@@ -2,7 +2,6 @@
 
 import os
 import stat
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -168,14 +167,14 @@ def test_choosing_an_agent(settings: Settings) -> None:
     with pytest.raises(UsageError, match=r"'bot' \(chosen by --as\).*there is mac") as caught:
         config.choose_agent(wire, settings.choosing(agent="bot"))
     assert caught.value.reason == "agent-unknown"
-    both = replace(wire, agents=("mac", "bot"))
+    both = wire._replace(agents=("mac", "bot"))
     assert config.choose_agent(both, settings.choosing(agent="bot")) == "bot"
     with pytest.raises(UsageError, match="none was chosen: mac, bot") as caught:
         config.choose_agent(both, settings)
     assert caught.value.reason == "agent-ambiguous"
     assert "--as mac" in (caught.value.next_step or "")
     with pytest.raises(UsageError, match="no agent of wire 'team'") as caught:
-        config.choose_agent(replace(wire, agents=()), settings.choosing(agent="mac"))
+        config.choose_agent(wire._replace(agents=()), settings.choosing(agent="mac"))
     assert caught.value.reason == "no-agent"
 
 
@@ -183,7 +182,7 @@ def test_choosing_an_agent(settings: Settings) -> None:
 
 
 def test_adding_to_nothing(settings: Settings) -> None:
-    wire = replace(team(settings), identity_email="a@b", cadence={"t0": 5, "hot": (1, 2)})
+    wire = team(settings)._replace(identity_email="a@b", cadence={"t0": 5, "hot": (1, 2)})
     written = config.add_wire(settings, wire)
     assert written.wires == (wire,)
     assert config.load(settings) == written
@@ -197,7 +196,7 @@ def test_adding_and_changing_keeps_what_a_person_wrote(settings: Settings) -> No
     old = config.load(settings).wires
     config.add_wire(settings, team(settings, "third"))
     assert path.read_text().startswith(FULL)
-    changed = replace(old[0], agents=("mac",), identity_name=None, identity_email=None, cadence={"t0": 11})
+    changed = old[0]._replace(agents=("mac",), identity_name=None, identity_email=None, cadence={"t0": 11})
     written = config.update_wire(settings, changed)
     assert written.wires == (changed, old[1], team(settings, "third"))
     text = path.read_text()
@@ -209,9 +208,9 @@ def test_adding_and_changing_keeps_what_a_person_wrote(settings: Settings) -> No
 
 
 def test_a_clone_in_another_place_is_written_down(settings: Settings, tmp_path: Path) -> None:
-    config.add_wire(settings, replace(team(settings), clone=str(tmp_path / "elsewhere")))
+    config.add_wire(settings, team(settings)._replace(clone=str(tmp_path / "elsewhere")))
     config.add_wire(settings, team(settings, "other"))
-    moved = replace(settings, config_file=str(tmp_path / "moved.toml"), clones_dir=str(tmp_path / "moved"))
+    moved = settings._replace(config_file=str(tmp_path / "moved.toml"), clones_dir=str(tmp_path / "moved"))
     os.rename(settings.config_file, moved.config_file)
     assert [wire.clone for wire in config.load(moved).wires] == [
         str(tmp_path / "elsewhere"),
@@ -226,10 +225,27 @@ def test_refused_changes_change_nothing(settings: Settings) -> None:
     with pytest.raises(UsageError, match="no wire 'none'"):
         config.update_wire(settings, team(settings, "none"))
     with pytest.raises(Corrupt, match="is not the name of a branch"):
-        config.add_wire(settings, replace(team(settings, "new"), branch="a b"))
+        config.add_wire(settings, team(settings, "new")._replace(branch="a b"))
     with pytest.raises(Corrupt, match="unknown key"):
-        config.update_wire(settings, replace(team(settings), cadence={"t9": 1}))
+        config.update_wire(settings, team(settings)._replace(cadence={"t9": 1}))
     assert path.read_text() == FULL
+
+
+def test_taking_a_wire_out(settings: Settings) -> None:
+    assert config.remove_wire(settings, "team").wires == ()
+    assert not Path(settings.config_file).exists()
+    path = write(settings, FULL)
+    left = config.remove_wire(settings, "team")
+    assert [wire.name for wire in left.wires] == ["wire"]
+    assert config.remove_wire(settings, "team") == config.load(settings) == left
+    assert "# my wires" in path.read_text()
+    config.remove_wire(settings, "wire")
+    assert config.load(settings).wires == ()
+    path.unlink()
+    config.add_wire(settings, team(settings))
+    config.remove_wire(settings, "team")
+    assert config.load(settings).wires == ()
+    assert config.add_wire(settings, team(settings)) == config.load(settings)
 
 
 def test_a_linked_configuration_stays_linked(settings: Settings, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from support.small_disk import on_small_disk
 from wire.errors import Busy, StoreError, UsageError
 from wire.protocol.codes import Code
 from wire.store import incidents
+from wire.store.evidence import bounded
 from wire.store.files import locked
 from wire.store.incident_codes import CHANNEL, CODES, INTEGRITY_CODES, NOTHING, OPERATIONAL_CODES, WAITS, WIRE
 from wire.store.incidents import Incident
@@ -260,6 +261,7 @@ def test_a_whole_record_is_bounded(folder: str) -> None:
     )
     assert os.path.getsize(os.path.join(folder, records(folder)[0])) <= 65_536
     assert found.evidence["omitted"] > 900
+    assert len(json.dumps(bounded({f"{n:04d}" + "é" * 120: n for n in range(1000)}))) <= 32_768
     assert incidents.list_(folder) == [found]
     assert incidents.find(folder, "GAP", big, big) == found
     assert gap(folder, scope=big, subject=big).count == 2
@@ -275,7 +277,7 @@ JSON_LIKE = st.recursive(
 
 @given(st.dictionaries(st.text(), JSON_LIKE, max_size=4))
 def test_any_evidence_can_be_kept(evidence: dict[str, Any]) -> None:
-    kept = incidents.bounded(evidence)
+    kept = bounded(evidence)
     text = json.dumps(kept)
     assert len(text) <= 40_000
     assert json.dumps(json.loads(text)) == text

@@ -38,6 +38,10 @@ PIN = Pin(
     verified="12" * 20,
     tidied="34" * 32,
     frozen=Frozen("FORCED", "2026-11-29T11:20:00.123Z"),
+    accepted_commit="56" * 20,
+    judged_trust=3,
+    restore=True,
+    forks={"mac/spark": "01" * 16},
 )
 
 
@@ -127,6 +131,11 @@ Change = Callable[[dict[str, Any]], object]
         pytest.param(lambda p: p.update(tidied=5), "`tidied` is not a commit", id="a number as commit"),
         pytest.param(lambda p: p.update(frozen="FORCED"), "`frozen` is not", id="frozen is a text"),
         pytest.param(lambda p: p.update(frozen={"code": "FORCED", "since": ""}), "`since` is not", id="no since"),
+        pytest.param(lambda p: p.update(accepted_commit=""), "`accepted_commit` is not a commit", id="no commit"),
+        pytest.param(lambda p: p.update(judged_trust=-1), "judged_trust: -1", id="judged with nothing"),
+        pytest.param(lambda p: p.update(restore=1), "`restore` is neither", id="no bool"),
+        pytest.param(lambda p: p.update(forks={"mac/spark": "01"}), "`forks` holds", id="short key id in a fork"),
+        pytest.param(lambda p: p.update(forks={"mac": "01" * 16}), "'mac' is not a channel", id="fork of nothing"),
         pytest.param(lambda p: p.update(instance="ef"), "`instance` is not 32 hex", id="instance"),
     ],
 )

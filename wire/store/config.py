@@ -22,10 +22,9 @@ said.
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from wire.errors import Corrupt, UsageError
 from wire.protocol.names import valid_name
@@ -36,8 +35,7 @@ _MEND = "mend it with an editor; `wire` never writes over a configuration that i
 _NOT_IN_BRANCH = frozenset(" ~^:?*[\\")
 
 
-@dataclass(frozen=True, slots=True)
-class WireConfig:
+class WireConfig(NamedTuple):
     """One wire of this machine, as configured.
 
     Attributes:
@@ -58,11 +56,10 @@ class WireConfig:
     agents: tuple[str, ...]
     identity_name: str | None = None
     identity_email: str | None = None
-    cadence: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    cadence: Mapping[str, Any] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
+class Config(NamedTuple):
     """All wires of this machine, in the file's order, and the file."""
 
     wires: tuple[WireConfig, ...]
@@ -125,6 +122,21 @@ def update_wire(settings: Settings, wire: WireConfig) -> Config:
         for table in document["wire"]:
             if table["name"] == wire.name:
                 _fill(table, wire, settings)
+
+    return _change(settings, change)
+
+
+def remove_wire(settings: Settings, name: str) -> Config:
+    """Take a wire out of the configuration, if it is there; raises as `add_wire`."""
+
+    def change(document: Any, config: Config) -> None:
+        tables = document.get("wire", [])
+        for number, table in enumerate(tables):
+            if table.get("name") == name:
+                del tables[number]
+                if not tables:  # written out, an empty list of tables would be no TOML
+                    document.remove("wire")
+                return
 
     return _change(settings, change)
 
@@ -361,9 +373,14 @@ def _change(settings: Settings, change: Callable[[Any, Config], None]) -> Config
     lock = os.path.join(settings.state_dir, ".locks", "config")
     with locked(lock, what="the configuration", timeout=30):
         config = load(settings)
-        document = tomlkit.parse((read_bytes(path) or b"").decode("utf-8"))
+        old = read_bytes(path) or b""
+        document = tomlkit.parse(old.decode("utf-8"))
         change(document, config)
         data = tomlkit.dumps(document).encode("utf-8")
+        if data == old:
+            return config
+        if not data.strip():
+            data = b"# no wires\n"
         changed = _Reader(settings, data).config()
         atomic_write(path, data)
     return changed

@@ -13,7 +13,7 @@ is fsync'd: after a power cut a reader may see some messages again, and never mi
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from wire.errors import Busy
 from wire.protocol.chain import Position
@@ -27,8 +27,7 @@ _WAIT = 10.0
 _SHORT_WAIT = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Cursors:
+class Cursors(NamedTuple):
     """The place of one reader.
 
     Attributes:

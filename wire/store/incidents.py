@@ -21,6 +21,7 @@ from hashlib import sha256
 from typing import Any
 
 from wire.errors import Busy, DiskFull, StoreError, UsageError
+from wire.store.evidence import VALUE_MAX, bounded, cut
 from wire.store.files import atomic_write, locked, move_aside, read_bytes, utc_now
 from wire.store.incident_codes import CODES, INTEGRITY_CODES, OPERATIONAL_CODES
 
@@ -44,10 +45,7 @@ OPEN, ACKED, RESOLVED = "open", "acked", "resolved"
 MOST_PER_CODE = 1000
 """Files of one code; beyond, the oldest resolved one goes, and when all are open further ones are counted in one."""
 
-_VALUE_MAX = 4096
 _TEXT_MAX = 2048
-_EVIDENCE_MAX = 32_768
-_START = 40
 _WAIT = 10.0
 _SHORT_WAIT = 1.0
 _MORE = "further ones, counted here"
@@ -67,7 +65,7 @@ class Incident:
         first: UTC time of the first one.
         last: UTC time of the newest one.
         count: how often it was found.
-        evidence: of the newest one; bounded, see `bounded`.
+        evidence: of the newest one; bounded, see `evidence.bounded`.
         message: what was found and what was expected, of the newest one.
         next_step: a sentence or command that helps in this state.
         state: `open`, `acked` (known, goes on) or `resolved`.
@@ -210,8 +208,8 @@ def end(
         now: UTC text; this machine's clock when omitted.
     """
     codes = (code,) if isinstance(code, str) else tuple(code)
-    kept_scope = _cut(scope, _TEXT_MAX)
-    kept_subject = None if subject is None else _cut(subject, _TEXT_MAX)
+    kept_scope = cut(scope, _TEXT_MAX)
+    kept_subject = None if subject is None else cut(subject, _TEXT_MAX)
 
     def concerned() -> list[Incident]:
         return [
@@ -246,61 +244,6 @@ def concerning(directory: str, channels: Iterable[str]) -> list[Incident]:
     )
 
 
-def bounded(evidence: Mapping[str, Any]) -> dict[str, Any]:
-    """Return evidence as it is kept: each value at most 4 KiB, all at most 32 KiB.
-
-    Bytes become `{"sha256", "bytes", "start"}` with the first 40 bytes in escaped form; a text that is too long is cut
-    and says so; what is neither JSON nor bytes becomes text. Members that no longer fit are counted in `omitted`.
-    """
-    kept: dict[str, Any] = {}
-    room = _EVIDENCE_MAX
-    omitted = 0
-    for name, value in evidence.items():
-        small = _bounded_value(value)
-        size = len(name) + len(json.dumps(small)) + 8
-        if size > room or len(name) > 128:
-            omitted += 1
-            continue
-        room -= size
-        kept[name] = small
-    if omitted:
-        kept["omitted"] = omitted
-    return kept
-
-
-def _bounded_value(value: Any) -> Any:
-    if isinstance(value, bytes | bytearray | memoryview):
-        data = bytes(value)
-        return {"sha256": sha256(data).hexdigest(), "bytes": len(data), "start": repr(data[:_START])[2:-1]}
-    if isinstance(value, str):
-        return _cut(value, _VALUE_MAX)
-    if value is None or isinstance(value, bool | int | float):
-        return value
-    if isinstance(value, Mapping):
-        value = {str(name): _bounded_value(member) for name, member in value.items()}
-    elif isinstance(value, list | tuple | set | frozenset):
-        value = [_bounded_value(member) for member in (sorted(value) if isinstance(value, set | frozenset) else value)]
-    else:
-        return _cut(str(value), _VALUE_MAX)
-    text = json.dumps(value)
-    return value if len(text) <= _VALUE_MAX else _cut(text, _VALUE_MAX)
-
-
-def _cut(text: str, most: int) -> str:
-    """Return a text that is at most `most` bytes as JSON in ASCII."""
-    if len(text) <= most // 6 or len(json.dumps(text)) <= most:
-        return text
-    note = f"… ({len(text)} characters)"
-    low, high = 0, min(len(text), most)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if len(json.dumps(text[:middle] + note)) <= most:
-            low = middle
-        else:
-            high = middle - 1
-    return text[:low] + note
-
-
 # ----------------------------------------------------------------------------------- with the lock held
 
 
@@ -315,7 +258,7 @@ def _raise(
     now: str,
 ) -> Incident:
     name = incident_id(code, scope, subject)
-    scope, subject = _cut(scope, _TEXT_MAX), _cut(subject, _TEXT_MAX)
+    scope, subject = cut(scope, _TEXT_MAX), cut(subject, _TEXT_MAX)
     known = _read_or_move(directory, code, name)
     if known is None and not _room(directory, code):
         scope, subject = "wire", _MORE
@@ -332,8 +275,8 @@ def _raise(
         last=now,
         count=known.count + 1 if known else 1,
         evidence=bounded(evidence),
-        message=_cut(message, _VALUE_MAX),
-        next_step=_cut(
+        message=cut(message, VALUE_MAX),
+        next_step=cut(
             template if next_step is not None else template.format(id=name, scope=scope, subject=subject), _TEXT_MAX
         ),
         state=known.state if known and not over else OPEN,

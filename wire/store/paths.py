@@ -17,8 +17,7 @@ What it does not do: create folders, or know whether a wire of that name exists.
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 from wire.errors import Corrupt, UsageError
 from wire.protocol.names import check_name, split_channel, valid_name
@@ -30,8 +29,7 @@ _PROJECT_KEYS = ("wire", "agent")
 _PROJECT_MAX = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(NamedTuple):
     """What the environment says: folders, and which wire and agent are meant.
 
     Attributes:
@@ -97,17 +95,11 @@ class Settings:
 
     def choosing(self, *, wire: str | None = None, agent: str | None = None) -> "Settings":
         """Return these settings with what `--wire` and `--as` say, which is stronger than anything else."""
-        return Settings(
-            self.config_file,
-            self.keys_dir,
-            self.state_dir,
-            self.clones_dir,
-            self.runtime_dir,
-            agent or self.agent,
-            wire or self.wire,
-            "--as" if agent else self.agent_from,
-            "--wire" if wire else self.wire_from,
-            self.environ,
+        return self._replace(
+            agent=agent or self.agent,
+            agent_from="--as" if agent else self.agent_from,
+            wire=wire or self.wire,
+            wire_from="--wire" if wire else self.wire_from,
         )
 
     def default_clone(self, wire: str) -> str:
@@ -115,16 +107,23 @@ class Settings:
         return os.path.join(self.clones_dir, check_wire_name(wire))
 
 
-@dataclass(frozen=True, slots=True)
-class WirePlaces:
-    """The files of one wire on this machine: its state folder, and its clone."""
-
+class _WirePlaces(NamedTuple):
     state_dir: str
     name: str
     clone: str
 
-    def __post_init__(self) -> None:
-        check_wire_name(self.name)
+
+class WirePlaces(_WirePlaces):
+    """The files of one wire on this machine: its state folder, and its clone.
+
+    Raises:
+        UsageError: on making it, when the name is none.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, state_dir: str, name: str, clone: str) -> Self:
+        return super().__new__(cls, state_dir, check_wire_name(name), clone)
 
     @property
     def root(self) -> str:

@@ -11,7 +11,7 @@ What it does not do: decide anything. Its caller holds the wire's lock when savi
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from wire.errors import Corrupt, IdentityError
@@ -34,8 +34,7 @@ class Frozen(NamedTuple):
     since: str
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
+class Names(NamedTuple):
     """Who is who in the trust held, so that sending and reading need not parse it.
 
     Attributes:
@@ -45,12 +44,11 @@ class Names:
     """
 
     agents: tuple[str, ...] = ()
-    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    groups: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    keys: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Pin:
+class Pin(NamedTuple):
     """The security state of one wire on this machine.
 
     Attributes:
@@ -82,16 +80,21 @@ class Pin:
     trust_version: int
     trust_hash: str
     instance: str
-    names: Names = field(default_factory=Names)
-    accepted: Mapping[str, Position] = field(default_factory=dict)
-    remote_seq: Mapping[str, int] = field(default_factory=dict)
+    names: Names = Names()
+    accepted: Mapping[str, Position] = MappingProxyType({})
+    remote_seq: Mapping[str, int] = MappingProxyType({})
     verified: str | None = None
     tidied: str | None = None
     frozen: Frozen | None = None
     accepted_commit: str | None = None
     judged_trust: int = 0
     restore: bool = False
-    forks: Mapping[str, str] = field(default_factory=dict)
+    forks: Mapping[str, str] = MappingProxyType({})
+
+
+def replace(pin: Pin, **changes: Any) -> Pin:
+    """Return a pin with other values of the named members."""
+    return pin._replace(**changes)
 
 
 def load(path: str) -> Pin:
@@ -207,7 +210,7 @@ def decode(data: bytes) -> Pin:
         frozen=_frozen(found["frozen"]),
         accepted_commit=_commit(found, "accepted_commit"),
         judged_trust=_count(found["judged_trust"], "judged_trust", 0),
-        restore=found["restore"] is True,
+        restore=_flag(found["restore"], "restore"),
         forks={_channel(channel): _key_id(key) for channel, key in _object(found, "forks").items()},
     )
     if not pin.wire_hash.startswith(pin.wire):
@@ -268,6 +271,12 @@ def _commit(found: Mapping[str, Any], key: str) -> str | None:
 def _key_id(value: object) -> str:
     if not isinstance(value, str) or len(value) != 32 or not _HEX.issuperset(value):
         raise ValueError("`forks` holds something else than key ids")
+    return value
+
+
+def _flag(value: object, what: str) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"`{what}` is neither true nor false")
     return value
 
 
