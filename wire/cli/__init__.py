@@ -1,0 +1,135 @@
+"""The command line: parse, call a verb, print.
+
+Only this room reads the environment, prints and exits. Commands are loaded by name when they are asked for, so that
+`wire send` does not pay for the others. Exit statuses are a contract (see `wire.errors`), and with `--json` every error
+is one JSON object on standard output with the same `reason`.
+"""
+
+import os
+import sys
+
+import click
+
+from wire.cli.console import broken_pipe, fail, prepare
+from wire.errors import FAILED, USAGE, WireError
+
+_COMMANDS = {
+    "send": "messages",
+    "reply": "messages",
+    "tail": "messages",
+    "show": "messages",
+    "log": "messages",
+    "thread": "messages",
+    "sync": "operating",
+    "heal": "operating",
+    "status": "watching",
+    "incidents": "watching",
+    "verify": "watching",
+    "init": "beginning",
+    "join": "beginning",
+    "trust": "trusting",
+    "keys": "trusting",
+    "group": "trusting",
+    "daemon": "running",
+    "service": "running",
+    "hooks": "running",
+    "doctor": "running",
+    "demo": "demo",
+}
+
+_EPILOG = """Exit statuses: 0 done, 1 failed, 2 wrong use, 3 the awaited state was not reached in time, 4 integrity (an
+open incident concerns what was asked), 5 identity or trust, 6 the remote cannot be reached."""
+
+
+class _Commands(click.Group):
+    """Commands that are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        module = _COMMANDS.get(cmd_name)
+        if module is None:
+            return None
+        loaded = __import__(f"wire.cli.{module}", fromlist=[cmd_name])
+        command: click.Command = getattr(loaded, cmd_name.replace("-", "_"))
+        return command
+
+
+@click.group(cls=_Commands, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--wire", "wire_name", metavar="NAME", help="The wire that is meant, where there are several.")
+@click.option("--as", "agent", metavar="NAME", help="The local agent that is meant, where there are several.")
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=lambda c, p, v: _version(c, v))
+@click.pass_context
+def cli(ctx: click.Context, wire_name: str | None, agent: str | None) -> None:
+    """Signed messages between agents, carried by one git repository."""
+    ctx.obj = {"wire": wire_name, "agent": agent}
+
+
+def _version(ctx: click.Context, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        from importlib.metadata import version
+
+        click.echo(f"wire {version('git-wire')}")
+        ctx.exit()
+
+
+def main() -> None:
+    """Run the command line and exit."""
+    prepare()
+    argv = sys.argv[1:]
+    try:
+        status = cli.main(args=argv, prog_name="wire", standalone_mode=False)
+        sys.stdout.flush()
+    except WireError as error:
+        status = fail(error, as_json="--json" in argv)
+    except click.exceptions.Exit as error:
+        status = error.exit_code
+    except click.ClickException as error:
+        shown = WireError(error.format_message(), reason="usage")
+        shown.exit_status = USAGE
+        usage = getattr(error, "ctx", None)
+        if usage is not None:
+            shown.next_step = f"{usage.command_path} --help"
+        status = fail(shown, as_json="--json" in argv)
+    except (click.Abort, KeyboardInterrupt):
+        status = 130
+    except BrokenPipeError:
+        status = broken_pipe()
+    except OSError as error:
+        status = fail(
+            WireError(
+                f"the system refused: {error.strerror or error} ({error.filename or 'no file'})", reason="system"
+            ),
+            as_json="--json" in argv,
+        )
+    except Exception as error:  # noqa: BLE001  # the edge: no traceback reaches a user, and none is lost
+        status = fail(_internal(error), as_json="--json" in argv)
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        status = broken_pipe()
+    except OSError:
+        status = status or FAILED
+    # The interpreter's own teardown costs a tenth of a send, and everything is flushed.
+    sys.stderr.flush()
+    os._exit(status if isinstance(status, int) else 0)
+
+
+def _internal(error: Exception) -> WireError:
+    """Write the traceback down for a report, and return what to tell the user."""
+    import traceback
+
+    from wire.store.files import atomic_write, utc_now
+    from wire.store.paths import Settings
+
+    text = "".join(traceback.format_exception(error))
+    where = "it could not be written down"
+    try:
+        state = Settings.from_environ(os.environ, os.getcwd()).state_dir
+        path = os.path.join(state, f"error-{utc_now().replace(':', '')}.txt")
+        atomic_write(path, text.encode("utf-8", "backslashreplace"))
+        where = f"the details are in {path}"
+    except (OSError, WireError):
+        pass
+    return WireError(f"an error inside wire: {type(error).__name__}; {where}", reason="internal", next_step="report it")

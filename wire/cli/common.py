@@ -1,0 +1,48 @@
+"""What commands share: the chosen wire, and the options that all of them have."""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from wire.store.paths import Settings
+from wire.verbs.here import Here
+
+Command = Callable[..., Any]
+
+
+def settings_of(ctx: click.Context) -> Settings:
+    """Return what the environment and the options in front of the command say."""
+    chosen = ctx.find_root().obj
+    return Settings.from_environ(os.environ, os.getcwd()).choosing(wire=chosen["wire"], agent=chosen["agent"])
+
+
+def here_of(ctx: click.Context) -> Here:
+    """Return the wire that is meant; raises UsageError."""
+    return Here.find(settings_of(ctx))
+
+
+def choosing(command: Command) -> Command:
+    """Let `--wire` and `--as` stand behind the command, too."""
+    for flag, key, what in (
+        ("--as", "agent", "The local agent that is meant."),
+        ("--wire", "wire", "The wire that is meant."),
+    ):
+        command = click.option(flag, f"_{key}", metavar="NAME", expose_value=False, callback=_remember(key), help=what)(
+            command
+        )
+    return command
+
+
+def json_option(command: Command) -> Command:
+    """Add `--json`: output for programs."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")(command)
+
+
+def _remember(key: str) -> Callable[[click.Context, click.Parameter, str | None], None]:
+    def callback(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+        if value is not None:
+            ctx.find_root().obj[key] = value
+
+    return callback

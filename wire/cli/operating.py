@@ -1,0 +1,62 @@
+"""sync, heal."""
+
+import click
+
+from wire.cli.common import choosing, here_of, json_option
+from wire.cli.console import flush, leave, say, say_json, warn
+from wire.daemon.report import Report
+from wire.errors import DONE, INTEGRITY
+
+
+@click.command()
+@json_option
+@choosing
+@click.pass_context
+def sync(ctx: click.Context, as_json: bool) -> None:
+    """Fetch, verify and push once, now."""
+    from wire.verbs import operating
+
+    _tell(operating.sync(here_of(ctx)), as_json)
+
+
+@click.command()
+@json_option
+@choosing
+@click.pass_context
+def heal(ctx: click.Context, as_json: bool) -> None:
+    """Put back every accepted line that the remote lacks; nothing is ever removed by it."""
+    from wire.verbs import operating
+
+    _tell(operating.heal(here_of(ctx)), as_json)
+
+
+def _tell(report: Report, as_json: bool) -> None:
+    received, collected = sum(report.accepted.values()), sum(report.collected.values())
+    if as_json:
+        say_json(
+            {
+                "tip": report.tip,
+                "fetched": report.fetched,
+                "received": received,
+                "pushed": report.pushed,
+                "waiting": report.waiting,
+                "incidents": [{"id": one.id, "code": one.code, "scope": one.scope} for one in report.raised],
+                "frozen": report.frozen and report.frozen.code,
+                "failure": report.failure and report.failure.as_json(),
+            }
+        )
+    else:
+        say(f"received {received}, pushed {report.pushed}" + (f", tip {report.tip[:12]}" if report.tip else ""))
+        if collected > report.pushed:
+            say(f"{collected - report.pushed} message(s) are committed here and not on the remote yet")
+    for agent, count in report.waiting.items():
+        if count:
+            warn(f"{agent} is not approved yet, {count} message(s) wait here")
+    for incident in report.raised:
+        warn(f"incident {incident.id} {incident.code} in {incident.scope}: {incident.message}")
+    flush()
+    if report.failure is not None:
+        if as_json:
+            leave(report.failure.exit_status)
+        raise report.failure
+    leave(INTEGRITY if report.frozen is not None or any(one.integrity for one in report.raised) else DONE)

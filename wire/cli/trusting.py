@@ -1,0 +1,173 @@
+"""trust, keys, group."""
+
+from typing import Any
+
+import click
+
+from wire.cli.common import choosing, here_of, json_option
+from wire.cli.console import say, say_json, warn
+from wire.errors import UsageError
+from wire.protocol.encoding import fingerprint as print_of
+
+
+@click.group()
+def trust() -> None:
+    """Who may sign what on this wire."""
+
+
+@trust.command("show")
+@json_option
+@choosing
+@click.pass_context
+def show(ctx: click.Context, as_json: bool) -> None:
+    """Show the trust in force: the checkpoint to give to others, agents, keys and groups."""
+    from wire.verbs import operating
+
+    newest = operating.trust(here_of(ctx)).newest
+    agents: dict[str, Any] = {
+        agent.name: {
+            "role": agent.role,
+            "status": agent.status,
+            "keys": [{"id": key.id, "status": key.status, "fingerprint": print_of(key.public)} for key in agent.keys],
+        }
+        for agent in newest.agents.values()
+    }
+    groups = {group.name: list(group.members) for group in newest.groups.values() if group.status == "active"}
+    roots = [print_of(root) for root in newest.roots]
+    if as_json:
+        say_json(
+            {
+                "checkpoint": newest.checkpoint,
+                "version": newest.version,
+                "threshold": newest.threshold,
+                "roots": roots,
+                "agents": agents,
+                "groups": groups,
+            }
+        )
+        return
+    say(f"checkpoint {newest.checkpoint}")
+    say(f"roots ({newest.threshold} of {len(roots)} must sign):")
+    for root in roots:
+        say(f"  {root}")
+    for name, about in agents.items():
+        say(f"{name} ({about['role']}, {about['status']})")
+        for key in about["keys"]:
+            say(f"  {key['fingerprint']} {key['status']}")
+    for name, members in groups.items():
+        say(f"group {name}: {', '.join(members)}")
+
+
+@trust.command("requests")
+@json_option
+@choosing
+@click.pass_context
+def requests(ctx: click.Context, as_json: bool) -> None:
+    """List who asks to join."""
+    from wire.verbs import operating
+
+    waiting, fresh = operating.waiting(here_of(ctx))
+    if not fresh:
+        warn("the remote could not be reached; this is what was known before")
+    for one in waiting:
+        if as_json:
+            say_json({"name": one.name, "role": one.role, "fingerprint": one.fingerprint, "created": one.created})
+        else:
+            say(f"{one.name} ({one.role}) {one.fingerprint} asked {one.created}")
+    if not waiting and not as_json:
+        say("nobody asks to join")
+
+
+@trust.command("approve")
+@click.argument("name")
+@click.option("--fingerprint", metavar="SHA256:…", help="The newcomer's fingerprint, as its owner reads it out.")
+@json_option
+@choosing
+@click.pass_context
+def approve(ctx: click.Context, name: str, fingerprint: str | None, as_json: bool) -> None:
+    """Enroll a newcomer. Compare the fingerprint with its owner, not through the wire."""
+    from wire.keys.requests import Request
+    from wire.verbs import operating
+
+    def confirm(request: Request) -> bool:
+        if as_json:
+            raise UsageError("a program approves with --fingerprint", reason="usage")
+        return click.confirm(
+            f"{request.name} ({request.role}) has the key {request.fingerprint}. Approve it?", err=True
+        )
+
+    done = operating.approve(here_of(ctx), name, fingerprint=fingerprint, confirm=confirm)
+    if as_json:
+        say_json({"name": done.name, "fingerprint": done.fingerprint, "checkpoint": done.checkpoint})
+    else:
+        say(f"{done.name} is enrolled with {done.fingerprint}; checkpoint {done.checkpoint}")
+
+
+@click.group()
+def keys() -> None:
+    """The keys of this wire on this machine."""
+
+
+@keys.command("list")
+@json_option
+@choosing
+@click.pass_context
+def list_keys(ctx: click.Context, as_json: bool) -> None:
+    """List this machine's keys."""
+    from wire.verbs import operating
+
+    for kind, name, shown, path in operating.local_keys(here_of(ctx)):
+        if as_json:
+            say_json({"kind": kind, "name": name, "fingerprint": shown, "path": path})
+        else:
+            say(f"{kind} {name} {shown} {path}")
+
+
+@keys.command("show")
+@click.argument("name", required=False)
+@json_option
+@choosing
+@click.pass_context
+def show_key(ctx: click.Context, name: str | None, as_json: bool) -> None:
+    """Show one of this machine's keys, and whether the wire trusts it."""
+    from wire.verbs import operating
+
+    here = here_of(ctx)
+    wanted = name or here.agent()
+    found = [one for one in operating.local_keys(here) if one[1] == wanted]
+    if not found:
+        raise UsageError(f"this machine holds no key {wanted[:64]!r}", reason="key-unknown", next_step="wire keys list")
+    chain = operating.trust(here)
+    for kind, owner, shown, path in found:
+        if kind == "root":
+            status = "root" if shown in [print_of(root) for root in chain.newest.roots] else "not a root"
+        else:
+            held = chain.newest.agents.get(owner)
+            keys_held = held.keys if held is not None else ()
+            status = next((key.status for key in keys_held if print_of(key.public) == shown), "not approved yet")
+        if as_json:
+            say_json({"kind": kind, "name": owner, "fingerprint": shown, "path": path, "status": status})
+        else:
+            say(f"{kind} {owner}\n  {shown}\n  {status}\n  {path}")
+
+
+@click.group()
+def group() -> None:
+    """Named groups of agents."""
+
+
+@group.command("set")
+@click.argument("name")
+@click.argument("members", nargs=-1, required=True)
+@json_option
+@choosing
+@click.pass_context
+def set_members(ctx: click.Context, name: str, members: tuple[str, ...], as_json: bool) -> None:
+    """Set who belongs to a group; a message to it goes to those who belong when it is sent."""
+    from wire.verbs import operating
+
+    newest = operating.define_group(here_of(ctx), name, members).newest
+    if as_json:
+        say_json({"group": name, "members": list(newest.groups[name].members), "checkpoint": newest.checkpoint})
+    else:
+        say(f"group {name}: {', '.join(newest.groups[name].members)}")

@@ -1,0 +1,162 @@
+"""The accepted bytes of a wire, kept as one local commit (PROTOCOL.md, section "What a verifier keeps").
+
+The tree of that commit is exactly what was accepted: every channel's segments and the trust chain. Git stores it
+without copies, since honest tips carry the same blobs. The pin names the commit; the ref `refs/wire/accepted` only
+keeps it from being pruned. Mending, publishing, healing and evidence read from here, never from a work tree and never
+from a remote's tip.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from wire.daemon.shape import ATTRIBUTES, ATTRIBUTES_PATH, NEWEST_TRUST_PATH, segment_path, trust_path
+from wire.gitio import Git, Put
+from wire.keys.trust import Chain
+from wire.protocol.chain import Position, lines_of, place
+from wire.protocol.line import parse
+
+REF = "refs/wire/accepted"
+BLOB_MAX = 8 * 1024 * 1024
+"""Bytes beyond which a blob is not read at all: thirty times what any lawful file has."""
+
+
+class Blobs:
+    """Blobs by object id, read in batches and kept while a cycle needs them."""
+
+    def __init__(self, git: Git) -> None:
+        self._git = git
+        self._held: dict[str, bytes | None] = {}
+
+    def fetch(self, oids: Iterable[str]) -> None:
+        """Read those of `oids` that are not held yet, in one child."""
+        wanted = [oid for oid in dict.fromkeys(oids) if oid.strip("0") and oid not in self._held]
+        if wanted:
+            self._held.update(self._git.blobs(wanted, max_size=BLOB_MAX))
+
+    def get(self, oid: str) -> bytes | None:
+        """Return a blob's bytes; empty for the null id, None when it is larger than `BLOB_MAX`."""
+        if not oid.strip("0"):
+            return b""
+        self.fetch([oid])
+        return self._held[oid]
+
+    def put(self, oid: str, data: bytes) -> None:
+        """Hold bytes that are known to be this object's."""
+        self._held[oid] = data
+
+    def drop(self) -> None:
+        """Forget everything that is held."""
+        self._held.clear()
+
+
+class Accepted:
+    """The accepted bytes: what the pinned commit holds, with this cycle's changes on top.
+
+    Args:
+        commit: the pinned commit, or None on a machine that accepted nothing yet.
+    """
+
+    def __init__(self, git: Git, blobs: Blobs, commit: str | None) -> None:
+        self.commit = commit
+        self._git = git
+        self._blobs = blobs
+        self._entries: dict[str, str] | None = None
+        self._changed: dict[str, bytes | str] = {}
+
+    def segment(self, channel: str, number: int) -> bytes:
+        """Return the accepted bytes of one segment, empty when there are none."""
+        return self.read(segment_path(channel, number))
+
+    def read(self, path: str) -> bytes:
+        """Return the accepted bytes at a path, empty when there are none."""
+        entry = self._changed.get(path)
+        if isinstance(entry, bytes):
+            return entry
+        oid = entry or self.oids().get(path)
+        return (self._blobs.get(oid) or b"") if oid else b""
+
+    def oids(self) -> Mapping[str, str]:
+        """Return path and object id of everything in the pinned commit."""
+        if self._entries is None:
+            entries = self._git.entries(self.commit) if self.commit else []
+            self._entries = {entry.path.decode("ascii"): entry.oid for entry in entries}
+        return self._entries
+
+    def put(self, path: str, data: bytes | str) -> None:
+        """Set a path to bytes, or to an object that the repository already has."""
+        self._changed[path] = data
+
+    def put_trust(self, chain: Chain) -> None:
+        """Set the trust chain: every version with its signatures, the newest copy, and the attributes."""
+        known = self.oids()
+        for document, signatures in zip(chain.documents, chain.signatures, strict=True):
+            path = trust_path(document.version)
+            if path not in known:
+                self.put(path, document.raw)
+                self.put(f"{path}.sig", signatures)
+        self.put(NEWEST_TRUST_PATH, chain.newest.raw)
+        if ATTRIBUTES_PATH not in known:
+            self.put(ATTRIBUTES_PATH, ATTRIBUTES)
+
+    def cut(self, channel: str, end: Position, keep: Position) -> bytes:
+        """Take back everything of a channel after `keep`; return the bytes that were cut."""
+        cut = []
+        for number in range(keep.segment, end.segment + 1):
+            data = self.segment(channel, number)
+            kept = keep.size if number == keep.segment else 0
+            cut.append(data[kept:])
+            self.put(segment_path(channel, number), data[:kept])
+        return b"".join(cut)
+
+    def append(
+        self,
+        channel: str,
+        end: Position,
+        lines: Sequence[bytes],
+        carried: Mapping[int, tuple[str, bytes]] | None = None,
+    ) -> None:
+        """Put lines behind `end`; they are without newline and already verified as the next ones.
+
+        Args:
+            carried: object id and bytes of the segments of a tip; where what results is exactly those bytes, the object
+                is used as it is and nothing is written.
+        """
+        parts: dict[int, list[bytes]] = {}
+        for raw in lines:
+            segment, offset = place(end, len(raw) + 1)
+            end = end._replace(segment=segment, size=offset + len(raw) + 1)
+            parts.setdefault(segment, []).append(raw)
+        for number, added in parts.items():
+            data = b"\n".join([self.segment(channel, number) + added[0], *added[1:], b""])
+            oid, bytes_at_tip = (carried or {}).get(number, ("", b""))
+            if oid and bytes_at_tip == data:
+                self._blobs.put(oid, data)
+            self.put(segment_path(channel, number), oid if oid and bytes_at_tip == data else data)
+
+    def position_at(self, channel: str, seq: int, start: Position) -> Position:
+        """Return the end that the channel had after its line `seq`, by walking its segments from the first."""
+        position = start
+        number = 1
+        while position.seq < seq:
+            lines = lines_of(self.segment(channel, number))
+            if not lines:
+                break
+            for raw in lines[: seq - position.seq]:
+                position = position.after(len(raw) + 1, parse(raw).head)
+            number += 1
+        return position
+
+    @property
+    def dirty(self) -> bool:
+        """Whether there are changes that are not in the commit yet."""
+        return bool(self._changed)
+
+    def commit_changes(self) -> str:
+        """Write the changes as a new parentless commit, move the ref, and return the commit."""
+        changes = [
+            Put(path.encode("ascii"), data=entry) if isinstance(entry, bytes) else Put(path.encode("ascii"), oid=entry)
+            for path, entry in self._changed.items()
+        ]
+        self.commit = self._git.write_commit(REF, base=self.commit, parents=(), message="accepted", changes=changes)
+        self._changed.clear()
+        self._entries = None
+        return self.commit

@@ -1,0 +1,291 @@
+"""Our own new lines: from the journal, and those that an agent appended by hand in the clone.
+
+For each channel of each local agent, under the channel's lock (PROTOCOL.md, section "What a machine publishes"):
+    a  the journal's end is found; a journal that is behind what was accepted is rebuilt from the accepted bytes
+    b  complete lines behind it in the clone's file are adopted when each is the valid next one
+    c  the clone's file is made to hold the journal's bytes again
+    d  lines behind the accepted end are verified like anybody's and become accepted
+
+`take_over` is the other direction: lines of our own key that came from the remote, which we did not have.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from wire.daemon.accepted import Accepted
+from wire.daemon.findings import Finding
+from wire.daemon.site import Site
+from wire.errors import StoreError
+from wire.keys.trust import Chain
+from wire.protocol.chain import Position, step
+from wire.protocol.encoding import Signer
+from wire.protocol.line import Line, content, head, parse, seal
+from wire.protocol.messages import FIXED, TRAILING
+from wire.protocol.names import segment_name, valid_channel
+from wire.store import amend, journal, mending
+from wire.store.journal import Held
+from wire.store.mending import Inspection
+
+GRACE_SECONDS = 60.0
+"""How long an unterminated end of a clone's file is left alone: somebody may still be writing it."""
+
+
+@dataclass(slots=True)
+class Collected:
+    """What `collect` found.
+
+    Attributes:
+        ends: new accepted ends.
+        new: lines that became accepted.
+        waiting: per agent that is not approved yet, how many lines wait in its journal.
+    """
+
+    ends: dict[str, Position] = field(default_factory=dict)
+    new: dict[str, list[Line]] = field(default_factory=dict)
+    waiting: dict[str, int] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+
+
+def collect(
+    site: Site, chain: Chain, accepted: Accepted, ends: dict[str, Position], approved: dict[str, Signer]
+) -> Collected:
+    """Run a to d for every channel of the local agents.
+
+    Args:
+        ends: accepted end per channel.
+        approved: the local agents whose lines count.
+    """
+    collected = Collected()
+    for channel in _channels(site, ends):
+        sender = channel.partition("/")[0]
+        start = Position.start(chain.wire, channel)
+        end = ends.get(channel, start)
+        found: list[journal.Finding] = []
+        try:
+            with journal.hold(site.places, chain.wire, channel, on_incident=found.append) as held:
+                tail = _settled(held, accepted, end, collected)
+                tail = _adopt_and_mend(site, held, chain, tail, collected, approved=sender in approved)
+        except StoreError as error:
+            collected.findings.append(Finding("CORRUPT", channel, f"the journal of {channel} cannot be used: {error}"))
+            continue
+        finally:
+            collected.findings += [Finding(f.code, f.scope, f.message, f.evidence, f.subject) for f in found]
+        if sender not in approved:
+            collected.waiting[sender] = collected.waiting.get(sender, 0) + tail.seq - end.seq
+        elif tail.seq > end.seq:
+            _accept(site, chain, accepted, channel, end, tail, collected)
+    return collected
+
+
+def take_over(
+    site: Site, chain: Chain, channel: str, keep: Position, adopted: list[Line], signer: Signer
+) -> tuple[Finding, list[tuple[str, str]]]:
+    """Bring lines of our own key that the remote had, and we did not, into the journal.
+
+    Lines of ours behind `keep` that nobody has seen are issued again behind them; nothing of ours is given up.
+
+    Args:
+        keep: the last end that our journal and the remote share.
+        adopted: the remote's lines behind it.
+
+    Returns:
+        What to tell people, and the old and new id of every line that was issued again.
+    """
+    theirs = [line.raw + b"\n" for line in adopted]
+    with journal.hold(site.places, chain.wire, channel) as held:
+        try:
+            tail = journal.settle(held)
+        except StoreError:
+            journal.extend(held, theirs)
+            return _state_lost(channel, adopted), []
+        ours = list(journal.read_lines(site.places, channel, keep, tail)) if tail.seq > keep.seq else []
+        shared = _shared(ours, [line.raw for line in adopted])
+        if shared == len(ours):
+            journal.extend(held, theirs[shared:])
+            return _state_lost(channel, adopted), []
+        end = Position(adopted[-1].seq, adopted[-1].head, 0, 0)
+        issued, mapping = _issue_again(chain, [parse(raw) for raw in ours[shared:]], end, signer)
+        _, kept = amend.replace_from(held, keep, [*theirs, *issued])
+    moved = ", ".join(f"{old} is now {new}" for old, new in mapping)
+    return (
+        Finding(
+            "CLONED",
+            channel,
+            f"another copy of this machine's key wrote {channel} from line {keep.seq + 1} on; "
+            f"{len(mapping)} line(s) of ours that nobody had were issued again: {moved}",
+            {"issued_again": dict(mapping), "adopted": [line.head for line in adopted], "kept": [k.path for k in kept]},
+        ),
+        mapping,
+    )
+
+
+def _channels(site: Site, ends: dict[str, Position]) -> list[str]:
+    local = set(site.config.agents)
+    found = {channel for channel in [*journal.channels(site.places), *ends] if channel.partition("/")[0] in local}
+    for agent in local:
+        try:
+            names = os.listdir(os.path.join(site.places.coordination, agent))
+        except OSError:
+            continue
+        found |= {f"{agent}/{name}" for name in names if valid_channel(agent, name)}
+    return sorted(found)
+
+
+def _settled(held: Held, accepted: Accepted, end: Position, collected: Collected) -> Position:
+    """Step a: return the journal's end, rebuilding it where it lost accepted lines."""
+    try:
+        return journal.settle(held, floor=end if end.seq else None)
+    except StoreError as error:
+        if error.reason not in ("journal-behind", "journal-damaged") or not end.seq:
+            raise
+        lost = error
+    channel = held.channel
+    amend.rebuild(held, _segments(accepted, channel, end))
+    tail = journal.settle(held, floor=end)
+    collected.findings.append(
+        Finding(
+            "STATE_LOST",
+            channel,
+            f"the journal of {channel} had lost lines that were accepted ({lost}); it was rebuilt up to line "
+            f"{tail.seq}",
+            subject="journal",
+        )
+    )
+    return tail
+
+
+def _segments(accepted: Accepted, channel: str, end: Position) -> Iterator[bytes]:
+    return (accepted.segment(channel, number) for number in range(1, end.segment + 1))
+
+
+def _adopt_and_mend(
+    site: Site, held: Held, chain: Chain, tail: Position, collected: Collected, *, approved: bool
+) -> Position:
+    """Steps b and c; return the journal's end afterwards."""
+    seen = mending.inspect(site.places.coordination, held.folder, held.channel, tail, signatures=site.signatures)
+    if seen.same:
+        return tail
+    refused: list[tuple[bytes, str]] = []
+    adopted = []
+    position = tail
+    for raw in seen.candidates if approved else ():
+        verdict = step(position, raw, wire=chain.wire, channel=held.channel, keys=chain)
+        if verdict.code is None:
+            adopted.append(raw + b"\n")
+            position = verdict.after
+        else:
+            refused.append((raw, verdict.why))
+    if adopted:
+        journal.extend(held, adopted)
+        tail = position
+    if refused or seen.odd:
+        collected.findings.append(_refusal(held.channel, seen, refused, len(adopted)))
+    names = [f"{held.channel}/{segment_name(number)}" for number in range(1, tail.segment + 1)]
+    for number, name in enumerate(names, 1):
+        path = os.path.join(site.places.coordination, name)
+        tag = tail.head if number == tail.segment else None
+        if site.signatures.changed(path, tag):
+            size = tail.size if number == tail.segment else None
+            wanted = journal.read_segment(site.places, held.channel, number)[:size]
+            mending.mend(site.places.coordination, name, wanted, site.places.aside_dir, grace=GRACE_SECONDS)
+    for name in set(seen.beyond) - set(names):
+        mending.mend(site.places.coordination, name, None, site.places.aside_dir, grace=GRACE_SECONDS)
+    return tail
+
+
+def _refusal(channel: str, seen: Inspection, refused: list[tuple[bytes, str]], adopted: int) -> Finding:
+    odd = seen.odd[0] if seen.odd else None
+    why = refused[0][1] if refused else f"{odd.path}: {odd.kind} at byte {odd.offset}" if odd else ""
+    return Finding(
+        "ADOPT_REFUSED",
+        channel,
+        f"the clone's file of {channel} held bytes that are not the journal's and not valid next lines ({why}); "
+        "a copy was set aside and the file was mended",
+        {
+            "adopted": adopted,
+            "refused": len(refused),
+            "sha256": [head(raw) for raw, _ in refused[:3]],
+            "begins": [raw[:40] for raw, _ in refused[:3]],
+            "odd": [f"{one.path} {one.kind} {one.offset}+{one.length}" for one in seen.odd[:5]],
+        },
+    )
+
+
+def _accept(
+    site: Site, chain: Chain, accepted: Accepted, channel: str, end: Position, tail: Position, collected: Collected
+) -> None:
+    """Step d."""
+    new: list[Line] = []
+    position = end
+    for raw in journal.read_lines(site.places, channel, end, tail):
+        verdict = step(position, raw, wire=chain.wire, channel=channel, keys=chain)
+        if verdict.code is not None or verdict.line is None:
+            collected.findings.append(
+                Finding(
+                    str(verdict.code),
+                    channel,
+                    f"line {position.seq + 1} of this machine's own journal of {channel} does not hold: {verdict.why}; "
+                    "it and what follows it are not published",
+                    {"tip": head(raw)},
+                    subject="journal",
+                )
+            )
+            break
+        new.append(verdict.line)
+        position = verdict.after
+    if new:
+        accepted.append(channel, end, [line.raw for line in new])
+        collected.ends[channel] = position
+        collected.new[channel] = new
+
+
+def _shared(ours: list[bytes], theirs: list[bytes]) -> int:
+    """Return how many leading lines are the same."""
+    count = 0
+    while count < min(len(ours), len(theirs)) and ours[count] == theirs[count]:
+        count += 1
+    return count
+
+
+def _state_lost(channel: str, adopted: list[Line]) -> Finding:
+    return Finding(
+        "STATE_LOST",
+        channel,
+        f"the remote had {len(adopted)} line(s) of {channel} under this machine's key that it did not know "
+        f"({adopted[0].id} to {adopted[-1].id}); they were taken over: its state is older than what it sent",
+        {"first": adopted[0].seq, "last": adopted[-1].seq},
+    )
+
+
+def _issue_again(
+    chain: Chain, ours: list[Line], end: Position, signer: Signer
+) -> tuple[list[bytes], list[tuple[str, str]]]:
+    """Sign the content of lines that have no place any more under the next numbers.
+
+    Return them, and old and new ids.
+    """
+    ids = {line.id: f"{line.channel}/{end.seq + 1 + index}" for index, line in enumerate(ours)}
+    issued = []
+    seq, prev = end.seq, end.head
+    for line in ours:
+        members = {name: value for name, value in content(line).items() if name not in (*FIXED, *TRAILING)}
+        for name in ("thread", "re"):
+            if name in members:
+                members[name] = ids.get(members[name], members[name])
+        seq += 1
+        raw = seal(
+            signer,
+            wire=chain.wire,
+            sender=line.sender,
+            recipient=line.recipient,
+            seq=seq,
+            prev=prev,
+            ts=line.ts,
+            trust=chain.newest.reference,
+            type=line.type,
+            **members,
+        )
+        prev = head(raw[:-1])
+        issued.append(raw)
+    return issued, list(ids.items())

@@ -1,0 +1,419 @@
+"""One sync cycle, under one lock per wire (PROTOCOL.md, section "Verification", steps 0 to 10).
+
+    0   take the lock, load the pin and the trust
+    -   collect our own new lines
+    1   fetch into a quarantine ref
+    2-8 verify (`verify`)
+    9   persist: incidents, accepted bytes, views, pin, verified ref, index
+    10  only now is a line visible to readers
+    -   publish on the incoming tip; a lost race fetches and builds again
+    -   tidy the clone
+
+A kill between any two writes replays as nothing or as done: the pin alone says what was accepted, and it names objects
+and files that were written before it.
+"""
+
+from collections.abc import Iterable
+
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+
+from wire.daemon.accepted import Accepted, Blobs
+from wire.daemon.collect import collect, take_over
+from wire.daemon.findings import WIRE, Finding, raise_all
+from wire.daemon.judged import Before, Judged
+from wire.daemon.pending import Pending
+from wire.daemon.publish import Plan, heal_plan, plan, subject
+from wire.daemon.report import TROUBLE, Report
+from wire.daemon.site import INCOMING_REF, OUTGOING_REF, VERIFIED_REF, Site
+from wire.daemon.tidy import tidy
+from wire.daemon.verify import Verifier
+from wire.daemon.views import keep_aside, refresh
+from wire.errors import StoreError
+from wire.gitio import GitFailed, Kind
+from wire.protocol.chain import Position
+from wire.protocol.line import Line
+from wire.store import incidents, recording
+from wire.store.files import utc_now
+from wire.store.pin import Frozen, Pin, replace
+
+RACES = 8
+FETCH_MAX_BYTES = 512 * 1024 * 1024
+_CONDITIONS = ("PREFIX", "GAP", "FORCED", "TRUST", "TRUST_FORK", "TRUST_WITHHELD", "SHAPE", "KEY_UNKNOWN")
+
+
+class _RaceLost(Exception):
+    """Somebody pushed between our fetch and our push."""
+
+
+def run(site: Site, *, fresh: bool = False, lock_timeout: float | None = None) -> Report:
+    """Run one cycle.
+
+    Args:
+        fresh: the remote was seen moments ago, so that new lines of ours may be pushed on the tip that is known
+            before anything is fetched.
+        lock_timeout: seconds to wait for another process's cycle.
+
+    Raises:
+        WireError: the state of this machine cannot be used (pin, trust, keys, lock). Trouble with the remote is not
+            raised but reported: see `Report.failure`.
+    """
+    with site.cycle_lock(lock_timeout) if lock_timeout is not None else site.cycle_lock():
+        return _Cycle(site).run(fresh=fresh)
+
+
+def heal(site: Site) -> Report:
+    """Put back what a forced history lacks: one commit on the forced tip that also descends from the verified one.
+
+    It only lengthens: what the tip has beyond ours stays. Every other machine thaws by itself when it sees it.
+
+    Raises:
+        WireError: as `run`.
+    """
+    with site.cycle_lock():
+        return _Cycle(site).heal()
+
+
+class _Cycle:
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.pin = site.pin()  # step 0
+        self.chain = site.trust(self.pin)
+        self.signers = site.approved(self.chain)
+        self.blobs = Blobs(site.git)
+        self.accepted = Accepted(site.git, self.blobs, self.pin.accepted_commit)
+        self.report = Report()
+        self.findings: list[Finding] = []
+        self.pending = Pending.load(site.places)
+
+    # The order of things.
+
+    def run(self, *, fresh: bool) -> Report:
+        self._collect()
+        try:
+            retrying = Retrying(
+                retry=retry_if_exception_type(_RaceLost),
+                stop=stop_after_attempt(RACES),
+                wait=wait_random_exponential(multiplier=0.1, max=3),
+                reraise=True,
+            )
+            skip_fetch = fresh and self.pin.verified is not None and self._owes()
+            for attempt in retrying:
+                with attempt:
+                    if not skip_fetch:
+                        self._fetch_and_verify()
+                    skip_fetch = False
+                    self._publish()
+        except _RaceLost:
+            self.report.failure = StoreError(
+                f"others pushed first {RACES} times in a row; nothing is lost, the next cycle goes on", reason="race"
+            )
+        except GitFailed as error:
+            self._failed(error)
+        else:
+            self._went_well()
+        if self.report.tip is not None and self.report.frozen is None:
+            self._tidy(self.pin.verified or self.report.tip)
+        return self.report
+
+    def heal(self) -> Report:
+        self._collect()
+        try:
+            tip = self._fetch()
+            verified = self.pin.verified
+            if verified is None:
+                return self.report
+            if tip is None:
+                parents, base = [verified], verified
+            else:
+                # What the tip has beyond ours is kept: it is accepted here before anything is put back.
+                self._judge(tip)
+                parents, base = [tip, verified], tip
+            self.accepted.put_trust(self.chain)
+            commit = self.accepted.commit_changes()
+            wanted = heal_plan(self.site.git.diff(commit, base))
+            self._push(base, parents, wanted, "heal: every accepted line")
+        except GitFailed as error:
+            self._failed(error)
+            return self.report
+        self.accepted = Accepted(self.site.git, self.blobs, self.pin.accepted_commit)
+        return self.run(fresh=False)
+
+    # Own lines.
+
+    def _collect(self) -> None:
+        collected = collect(self.site, self.chain, self.accepted, dict(self.pin.accepted), self.signers)
+        self.report.waiting = collected.waiting
+        self.report.collected.update({channel: len(lines) for channel, lines in collected.new.items()})
+        self.findings += collected.findings
+        if collected.ends:
+            self._persist(collected.ends, collected.new)
+        else:
+            self._raise()
+
+    @property
+    def own(self) -> frozenset[str]:
+        return frozenset(self.signers)
+
+    def _own_channels(self) -> list[str]:
+        return [channel for channel in self.pin.accepted if channel.partition("/")[0] in self.own]
+
+    def _owes(self) -> bool:
+        """Whether the remote lacks something of ours, as far as is known."""
+        return self.pin.frozen is None and (
+            self.pin.restore
+            or any(self.pin.accepted[ch].seq > self.pin.remote_seq.get(ch, 0) for ch in self._own_channels())
+        )
+
+    # Fetch and verify.
+
+    def _fetch(self) -> str | None:
+        """Fetch into the quarantine ref and return the tip, or None when the remote has no such branch (step 1)."""
+        site = self.site
+        try:
+            site.git.fetch(
+                self.pin.remote,
+                [f"+refs/heads/{self.pin.branch}:{INCOMING_REF}"],
+                max_bytes=FETCH_MAX_BYTES,
+            )
+        except GitFailed as error:
+            if error.kind is not Kind.NO_REF:
+                raise
+            self.report.fetched = True
+            return None
+        self.report.fetched = True
+        return site.git.resolve(INCOMING_REF)
+
+    def _fetch_and_verify(self) -> None:
+        tip = self._fetch()
+        if tip is None:
+            self._branch_gone()
+            return
+        self.report.tip = tip
+        known = tip == self.pin.verified and self.pin.judged_trust == self.chain.newest.version
+        if known and not self.pending.due:
+            return
+        self._settle(tip, self._judge(tip))
+
+    def _branch_gone(self) -> None:
+        if self.pin.verified is None:
+            raise GitFailed(
+                f"the remote has no branch {self.pin.branch!r}; it was expected to carry the wire", kind=Kind.NO_REF
+            )
+        self.findings.append(
+            Finding(
+                "FORCED",
+                WIRE,
+                f"the remote no longer has the branch {self.pin.branch!r}; it lost commit "
+                f"{self.pin.verified[:12]} that "
+                "it had before. Nothing is accepted or published until that is healed, and everything is kept here",
+                {"old_tip": self.pin.verified, "new_tip": None, "tip": "none"},
+                subject="frozen",
+            )
+        )
+        self._freeze()
+
+    def _judge(self, tip: str) -> Judged:
+        pin = self.pin
+        before = Before(
+            chain=self.chain,
+            verified=pin.verified,
+            ends=pin.accepted,
+            published=pin.remote_seq,
+            own=self.own,
+            frozen=frozenset(pin.forks),
+        )
+        return Verifier(self.site.git, self.blobs, self.accepted, before, tip).judge()
+
+    def _settle(self, tip: str, judged: Judged) -> None:
+        """Take over what the tip turned out to be (steps 9 and 10)."""
+        self.findings += judged.findings
+        self.findings += self.pending.beat(judged.pending, tip)
+        if judged.frozen is not None:
+            self.accepted = Accepted(self.site.git, self.blobs, self.pin.accepted_commit)
+            self._freeze()
+            return
+        for channel, keep in judged.adopted.items():
+            signer = self.signers[channel.partition("/")[0]]
+            finding, _ = take_over(self.site, judged.chain, channel, keep, judged.new[channel], signer)
+            self.findings.append(finding)
+        for channel, data in judged.cut.items():
+            keep_aside(self.site, channel, judged.ends[channel].seq, data)
+        own = {ch: end for ch, end in {**self.pin.accepted, **judged.ends}.items() if ch.partition("/")[0] in self.own}
+        carried = {ch: judged.carried.get(ch, end.seq) for ch, end in own.items() if ch not in self.pin.forks}
+        published = {
+            **self.pin.remote_seq,
+            **{ch: max(seq, min(self.pin.remote_seq.get(ch, 0), own[ch].seq)) for ch, seq in carried.items()},
+        }
+        self.report.pushed += sum(max(0, seq - self.pin.remote_seq.get(ch, 0)) for ch, seq in published.items())
+        self.report.accepted.update({ch: len(lines) for ch, lines in judged.new.items() if ch not in judged.adopted})
+        self.chain = judged.chain
+        before, self.signers = self.signers, self.site.approved(self.chain)
+        self.pin = replace(
+            self.pin,
+            remote_seq=published,
+            judged_trust=self.chain.newest.version,
+            restore=judged.restore,
+            forks={**self._forks_in_force(), **judged.forks},
+            frozen=None,
+        )
+        self._persist(judged.ends, judged.new, tip)
+        self._end_conditions(judged.findings)
+        if self.signers.keys() - before.keys():
+            # An agent of this machine was approved just now: what it sent before goes out with this cycle.
+            self._collect()
+
+    def _forks_in_force(self) -> dict[str, str]:
+        """A fork is over when its key no longer counts without bounds: a person revoked it at the position to keep."""
+        return {
+            channel: key_id
+            for channel, key_id in self.pin.forks.items()
+            if (owner := self.chain.owner(key_id)) is None or owner[1].status == "active"
+        }
+
+    def _freeze(self) -> None:
+        self._raise()
+        if self.pin.frozen is None:
+            self.pin = self.site.save(replace(self.pin, frozen=Frozen("FORCED", utc_now())))
+        self.report.frozen = self.pin.frozen
+
+    # Publish.
+
+    def _publish(self) -> None:
+        if not self._owes():
+            return
+        base = self.pin.verified
+        if base is None:
+            return
+        forked = any(
+            incident.state != "resolved" and incident.ended is None
+            for incident in incidents.list_(self.site.places.incidents_dir)
+            if incident.code == "TRUST_FORK"
+        )
+        wanted = plan(self.site.git, self.accepted, base, self.own, restore_trust=not forked)
+        added = {ch: self.pin.accepted[ch].seq - self.pin.remote_seq.get(ch, 0) for ch in self._own_channels()}
+        if wanted.needed:
+            commit = self._push(base, [base], wanted, subject(added, self.own))
+            tip = self._fetch()
+            self.report.tip = tip
+            if tip != commit:
+                self._not_there(commit, base, tip)
+                return
+        else:
+            commit = base
+        self.report.pushed += sum(added.values())
+        self.pin = replace(
+            self.pin,
+            remote_seq={**self.pin.remote_seq, **{ch: self.pin.accepted[ch].seq for ch in self._own_channels()}},
+            restore=False,
+        )
+        self._persist({}, {}, commit)
+
+    def _push(self, base: str, parents: list[str], wanted: Plan, message: str) -> str:
+        site = self.site
+        commit = site.git.write_commit(
+            OUTGOING_REF, base=base, parents=parents, message=message, changes=wanted.changes
+        )
+        result = site.git.push(self.pin.remote, f"{commit}:refs/heads/{self.pin.branch}")
+        if result.status == "race":
+            raise _RaceLost
+        if result.status == "rejected":
+            raise GitFailed(f"the remote refused the push: {result.reason}", kind=Kind.REJECTED)
+        return commit
+
+    def _not_there(self, commit: str, base: str, tip: str | None) -> None:
+        """The push was reported as done, and the remote's tip is another commit: judge that one."""
+        if tip is None:
+            self._branch_gone()
+            return
+        if tip == base:
+            raise GitFailed(
+                f"the remote reported the push of {commit[:12]} as done and still shows {base[:12]}", kind=Kind.REJECTED
+            )
+        self._settle(tip, self._judge(tip))
+        if self._owes():
+            raise _RaceLost
+
+    # Persist (step 9).
+
+    def _persist(self, ends: dict[str, Position], new: dict[str, list[Line]], tip: str | None = None) -> None:
+        """Write what was accepted, in the order that survives a kill between any two writes."""
+        site, before = self.site, self.pin
+        self._raise()
+        ends_after = {**before.accepted, **ends}
+        if tip is not None and self.chain.newest.version != before.trust_version:
+            self.pin = site.pin_trust(self.pin, self.chain)
+        if self.accepted.commit is None:
+            self.accepted.put_trust(self.chain)
+        if self.accepted.dirty:
+            self.accepted.commit_changes()
+        self.findings += refresh(site, self.accepted, ends_after, ends.keys())
+        self.pin = replace(
+            self.pin,
+            accepted=ends_after,
+            accepted_commit=self.accepted.commit,
+            verified=tip or self.pin.verified,
+        )
+        if self.pin != before or site.pin() != self.pin:
+            site.save(self.pin)
+        if tip is not None and tip != before.verified:
+            site.git.update_ref(VERIFIED_REF, tip)
+        self._noted(before, new, tip)
+
+    def _noted(self, before: Pin, new: dict[str, list[Line]], tip: str | None) -> None:
+        """Note first sight and places; an accepted end that went back was cut."""
+        site = self.site
+        for channel, end in before.accepted.items():
+            now_ends = self.pin.accepted[channel].seq - len(new.get(channel, ()))
+            if now_ends < end.seq:
+                self._untold(recording.cut(site.places, self.chain.wire, channel, now_ends, utc_now()))
+        starts = {ch: before.accepted.get(ch, Position.start(self.chain.wire, ch)) for ch in new}
+        self._untold(recording.record(site.places, self.chain.wire, starts, new, tip or self.pin.verified, utc_now()))
+
+    def _untold(self, trouble: list[str]) -> None:
+        """Say that first sight or places could not be noted; what readers are shown does not depend on them."""
+        for text in trouble:
+            self.findings.append(Finding("CORRUPT", WIRE, f"not noted: {text}", subject="index"))
+
+    # What people are told.
+
+    def _raise(self) -> None:
+        if self.findings:
+            self.report.raised += raise_all(self.site.places, self.findings, utc_now())
+            self.findings.clear()
+
+    def _end_conditions(self, current: Iterable[Finding]) -> None:
+        """Note which conditions the tip no longer shows."""
+        shown = {(finding.code, finding.scope, finding.subject) for finding in current}
+        for incident in incidents.list_(self.site.places.incidents_dir):
+            key = (incident.code, incident.scope, incident.subject)
+            if incident.ended is None and incident.code in _CONDITIONS and key not in shown:
+                incidents.end(self.site.places.incidents_dir, incident.code, incident.scope, incident.subject)
+
+    def _failed(self, error: GitFailed) -> None:
+        self.report.failure = error
+        code = TROUBLE.get(error.kind, "UNKNOWN")
+        evidence = {"kind": str(error.kind), "stderr": error.stderr}
+        self.findings.append(Finding(code, WIRE, error.message, evidence, subject="remote"))
+        self._raise()
+
+    def _went_well(self) -> None:
+        codes = sorted({*TROUBLE.values(), "UNKNOWN"})
+        incidents.end(self.site.places.incidents_dir, codes, WIRE, "remote")
+
+    def _tidy(self, tip: str) -> None:
+        if tip == self.pin.tidied and not self.site.signatures.changed(self.site.places.git_dir, tip):
+            return
+        try:
+            done = tidy(self.site, self.pin.branch, tip, self.pin.tidied)
+        except (GitFailed, StoreError) as error:
+            self.findings.append(
+                Finding("CLONE_STATE", WIRE, f"the clone could not be tidied: {error}", subject="tidy")
+            )
+            self._raise()
+            return
+        self.findings += done.findings
+        self._raise()
+        if done.commit is not None:
+            if done.commit != self.pin.tidied:
+                self.pin = self.site.save(replace(self.pin, tidied=done.commit))
+            self.site.signatures.remember(self.site.places.git_dir, tip)

@@ -1,0 +1,56 @@
+"""What a cycle found: data first, incidents at the edge.
+
+A `Finding` is what `verify` and its neighbours return. `raise_all` turns findings into incidents in the state folder;
+the same finding at the same tip is raised once, however often that tip is judged.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from wire.store import incidents
+from wire.store.incidents import Incident
+from wire.store.paths import WirePlaces
+
+WIRE = "wire"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A violation or a breakdown, before it becomes an incident.
+
+    Attributes:
+        code: a code of PROTOCOL.md or an operational one.
+        scope: a channel, `wire`, or a path.
+        message: what was found and what was expected.
+        evidence: hashes, commits, files, offsets; `tip` names the commit that was judged.
+        subject: tells two incidents of one code and scope apart.
+    """
+
+    code: str
+    scope: str
+    message: str
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+    subject: str = ""
+
+
+def raise_all(places: WirePlaces, findings: Iterable[Finding], now: str) -> list[Incident]:
+    """Record findings as incidents; return those that are new or were counted again."""
+    raised = []
+    for finding in findings:
+        known = incidents.find(places.incidents_dir, finding.code, finding.scope, finding.subject)
+        tip = finding.evidence.get("tip")
+        if known is not None and tip is not None and known.evidence.get("tip") == tip:
+            continue
+        raised.append(
+            incidents.raise_(
+                places.incidents_dir,
+                code=finding.code,
+                scope=finding.scope,
+                subject=finding.subject,
+                message=finding.message,
+                evidence=dict(finding.evidence),
+                now=now,
+            )
+        )
+    return raised

@@ -1,0 +1,59 @@
+"""What goes into the verifier, and what comes out of it. Data only."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from wire.daemon.findings import Finding
+from wire.keys.trust import Chain
+from wire.protocol.chain import Position
+from wire.protocol.line import Line
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What this machine held before the tip was judged.
+
+    Attributes:
+        verified: the last verified commit of the remote, None before the first.
+        ends: accepted end per channel.
+        published: per own channel, the number of the last line that the verified commit carried.
+        own: names of this machine's approved agents.
+        frozen: channels that accept nothing.
+    """
+
+    chain: Chain
+    verified: str | None
+    ends: Mapping[str, Position]
+    published: Mapping[str, int]
+    own: frozenset[str]
+    frozen: frozenset[str]
+
+
+@dataclass(slots=True)
+class Judged:
+    """What a tip turned out to be. `accepted` of the verifier holds the new bytes unless `frozen`.
+
+    Attributes:
+        chain: the trust in force after the tip.
+        ends: new accepted ends of the channels that changed.
+        new: lines that were accepted, per channel.
+        carried: per own channel that differs, the number of the last line that the tip carries without a hole.
+        adopted: own channels whose new lines came from the remote, with the end behind which they stand.
+        restore: own folders or trust files at the tip are not as they must be.
+        forks: channels in which two valid lines claim one place, with the key that signed them.
+        cut: bytes of accepted lines that no longer count, per channel.
+        pending: channels with lines of keys that nobody vouched for yet.
+        frozen: the finding that freezes the wire, if one does.
+    """
+
+    chain: Chain
+    ends: dict[str, Position] = field(default_factory=dict)
+    new: dict[str, list[Line]] = field(default_factory=dict)
+    carried: dict[str, int] = field(default_factory=dict)
+    adopted: dict[str, Position] = field(default_factory=dict)
+    restore: bool = False
+    forks: dict[str, str] = field(default_factory=dict)
+    cut: dict[str, bytes] = field(default_factory=dict)
+    pending: dict[str, int] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+    frozen: Finding | None = None

@@ -1,0 +1,88 @@
+"""Our commit on the incoming tip (PROTOCOL.md, section "What a machine publishes").
+
+A commit of ours writes exactly our own accepted bytes, and puts missing or unsigned trust files back; everything else
+is the tip's. That is the rebase of single-writer files, and it touches no work tree. Foreign bytes in our own folders and
+illegal shapes below `_coordination/` disappear by it; nobody else's folder is touched.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from wire.daemon.accepted import Accepted
+from wire.daemon.shape import ROOT, Kind, classify
+from wire.gitio import Change, Drop, Git, Put
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a commit of ours would change at a tip.
+
+    Attributes:
+        needed: something of ours, or of the trust, is not as it must be; illegal shapes alone are no reason to publish.
+    """
+
+    changes: tuple[Put | Drop, ...]
+    needed: bool
+
+
+def plan(git: Git, accepted: Accepted, tip: str, own: frozenset[str], *, restore_trust: bool) -> Plan:
+    """Return what has to change at `tip`, so that it carries our folders and the trust exactly as accepted.
+
+    Args:
+        own: names of this machine's approved agents.
+        restore_trust: false while two valid trust documents claim one number: then nobody touches `trust/`.
+    """
+    drops: list[Put | Drop] = []
+    puts: list[Put | Drop] = []
+    needed = False
+    for change in git.diff(accepted.commit, tip):
+        kind = classify(change.path, change.new_mode).kind
+        ours = _is_below(change.path, own)
+        trust = kind in (Kind.TRUST, Kind.TRUST_SIGNATURES, Kind.NEWEST_TRUST, Kind.ATTRIBUTES)
+        held = bool(change.old_oid.strip("0"))
+        if held and (ours or (trust and restore_trust) or kind is Kind.ILLEGAL):
+            puts.append(Put(change.path, oid=change.old_oid))
+            needed = needed or ours or trust
+        elif not held and (ours or kind is Kind.ILLEGAL):
+            drops.append(Drop(change.path))
+            needed = needed or ours
+    return Plan((*drops, *puts), needed)
+
+
+def heal_plan(changes: list[Change]) -> Plan:
+    """Return what makes a tip carry every accepted byte again, of everybody, and keeps what is longer there.
+
+    Args:
+        changes: the differences from the accepted tree to the tip, whose extensions of ours were already accepted.
+    """
+    puts = tuple(
+        Put(change.path, oid=change.old_oid)
+        for change in changes
+        if change.old_oid.strip("0") and classify(change.path, change.new_mode).kind is not Kind.FOREIGN
+    )
+    return Plan(puts, bool(puts))
+
+
+def subject(lines: Mapping[str, int], own: frozenset[str]) -> str:
+    """Return a commit's subject.
+
+    Args:
+        lines: how many lines the commit adds, per channel.
+    """
+    parts = [
+        f"{channel.partition('/')[0]}: {_count(count)} to {channel.partition('/')[2]}"
+        for channel, count in lines.items()
+        if count > 0
+    ]
+    return (
+        "; ".join(parts[:4]) + (" …" if len(parts) > 4 else "") if parts else f"{min(own, default='wire')}: put right"
+    )
+
+
+def _count(number: int) -> str:
+    return f"{number} line" if number == 1 else f"{number} lines"
+
+
+def _is_below(path: bytes, own: frozenset[str]) -> bool:
+    parts = path.split(b"/")
+    return len(parts) > 1 and parts[0] == ROOT.encode("ascii") and parts[1].decode("ascii", "replace") in own

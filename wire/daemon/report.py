@@ -1,0 +1,55 @@
+"""What one cycle did and found, and which incident each kind of trouble with the remote is."""
+
+from dataclasses import dataclass, field
+
+from wire.errors import WireError
+from wire.gitio import Kind
+from wire.store.incidents import Incident
+from wire.store.pin import Frozen
+
+TROUBLE = {
+    Kind.AUTH: "AUTH",
+    Kind.HOST_KEY: "HOST_KEY",
+    Kind.NETWORK: "NETWORK",
+    Kind.TIMEOUT: "NETWORK",
+    Kind.NOT_FOUND: "NOT_FOUND",
+    Kind.NO_REF: "NOT_FOUND",
+    Kind.REJECTED: "REJECTED",
+    Kind.RATE_LIMIT: "RATE_LIMIT",
+    Kind.TOO_LARGE: "TOO_LARGE",
+    Kind.DISK_FULL: "DISK_FULL",
+    Kind.CORRUPT: "CORRUPT",
+    Kind.CLONE: "CLONE_STATE",
+}
+"""Incident codes of failures; everything else is `UNKNOWN`."""
+
+
+@dataclass(slots=True)
+class Report:
+    """What one cycle did and found.
+
+    Attributes:
+        tip: the remote's tip that was judged, None when it was not reached.
+        accepted: number of lines accepted from others, per channel.
+        collected: number of our own lines that became accepted, per channel.
+        pushed: number of our lines that this cycle brought to the remote.
+        waiting: lines of agents that are not approved yet.
+        raised: incidents that are new or were counted again.
+        failure: why the remote was not reached or refused; None when fetch and push went well.
+        frozen: why nothing is accepted or published.
+    """
+
+    tip: str | None = None
+    fetched: bool = False
+    accepted: dict[str, int] = field(default_factory=dict)
+    collected: dict[str, int] = field(default_factory=dict)
+    pushed: int = 0
+    waiting: dict[str, int] = field(default_factory=dict)
+    raised: list[Incident] = field(default_factory=list)
+    failure: WireError | None = None
+    frozen: Frozen | None = None
+
+    @property
+    def moved(self) -> bool:
+        """Whether anything was sent or received."""
+        return bool(self.accepted or self.collected or self.pushed)

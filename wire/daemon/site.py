@@ -1,0 +1,138 @@
+"""One wire on this machine, with everything that a cycle needs: configuration, places, git, keys, trust.
+
+    site = Site.open(settings, config)
+    with site.cycle_lock():
+        pin = site.pin()
+        chain = site.trust(pin)
+
+What it does not do: decide anything. It is made once per process and wire, and holds no state of the wire itself: every
+cycle reads the pin anew, since a command may have changed it meanwhile.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from wire.errors import TrustError
+from wire.gitio import Git
+from wire.keys import keyfile
+from wire.keys.trust import ACTIVE, Chain
+from wire.protocol.encoding import Signer, parse_checkpoint
+from wire.store import pin as pins
+from wire.store import trustfiles
+from wire.store.config import WireConfig
+from wire.store.files import locked
+from wire.store.mending import Signatures
+from wire.store.paths import Settings, WirePlaces
+from wire.store.pin import Names, Pin, replace
+
+VERIFIED_REF = "refs/wire/verified"
+INCOMING_REF = "refs/wire/incoming"
+OUTGOING_REF = "refs/wire/outgoing"
+CYCLE_LOCK_SECONDS = 180.0
+
+
+@dataclass(slots=True)
+class Site:
+    """One wire on this machine.
+
+    Attributes:
+        signatures: which files of the clone were as they must be when they were last looked at.
+    """
+
+    settings: Settings
+    config: WireConfig
+    places: WirePlaces
+    git: Git
+    signatures: Signatures = field(default_factory=Signatures)
+
+    @classmethod
+    def open(cls, settings: Settings, config: WireConfig) -> "Site":
+        """Return the site of a configured wire; touches nothing."""
+        places = WirePlaces(settings.state_dir, config.name, config.clone)
+        first = config.agents[0] if config.agents else "wire"
+        identity = (config.identity_name or first, config.identity_email or f"{first}@wire.invalid")
+        git = Git(
+            places.git_dir,
+            environ=settings.environ,
+            runtime_dir=settings.runtime_dir,
+            work_tree=places.clone,
+            identity=identity,
+        )
+        return cls(settings, config, places, git)
+
+    @contextmanager
+    def cycle_lock(self, timeout: float | None = CYCLE_LOCK_SECONDS) -> Iterator[None]:
+        """Hold the lock under which the clone, the pin and the remote are worked on.
+
+        Raises:
+            Busy: another process has it for longer than `timeout` seconds.
+        """
+        with locked(self.places.lock("sync"), what=f"the wire {self.config.name!r}", timeout=timeout):
+            yield
+
+    def pin(self) -> Pin:
+        """Return the pin as it is on disk now."""
+        return pins.load(self.places.pin_file)
+
+    def save(self, pin: Pin) -> Pin:
+        """Write the pin durably and return it."""
+        pins.save(self.places.pin_file, pin)
+        return pin
+
+    def trust(self, pin: Pin) -> Chain:
+        """Return the trust chain that is held here.
+
+        Raises:
+            TrustError: reason `trust-corrupt`: it does not hold, or is not the one that is pinned. Fail closed.
+        """
+        chain = trustfiles.read(self.places.trust_dir)
+        if not chain.passes(pin.trust_version, bytes.fromhex(pin.trust_hash)):
+            raise TrustError(
+                f"the trust in {self.places.trust_dir} ends at version {chain.newest.reference}, "
+                f"the pin says {pin.trust_version}:{pin.trust_hash[:16]}",
+                reason="trust-corrupt",
+                next_step=f"wire trust repin --checkpoint {pin.checkpoint}",
+            )
+        # A kill between writing a version and the pin leaves one more than is pinned; it is accepted anew.
+        return chain.until(pin.trust_version)
+
+    def pin_trust(self, pin: Pin, chain: Chain) -> Pin:
+        """Write the trust chain and return the pin that names it; the caller saves the pin."""
+        if not chain.passes(*parse_checkpoint(pin.checkpoint)):
+            raise TrustError(
+                f"the trust chain does not pass through the checkpoint {pin.checkpoint}", reason="checkpoint"
+            )
+        trustfiles.write(self.places.trust_dir, chain)
+        newest = chain.newest
+        return replace(pin, trust_version=newest.version, trust_hash=newest.hash, names=names_of(chain))
+
+    def signer(self, agent: str, wire: str) -> Signer:
+        """Return a local agent's key.
+
+        Raises:
+            IdentityError: it is missing, readable by others, damaged, or another agent's.
+        """
+        path = keyfile.key_path(self.settings.keys_dir, wire=wire, kind="agent", name=agent)
+        return keyfile.load_for(path, name=agent, kind="agent", wire=wire)
+
+    def approved(self, chain: Chain) -> dict[str, Signer]:
+        """Return the keys of those local agents that the trust vouches for."""
+        signers = {}
+        for agent in self.config.agents:
+            signer = self.signer(agent, chain.wire)
+            key = chain.key(agent, signer.key_id)
+            if key is not None and key.status == ACTIVE and chain.newest.agents[agent].status == ACTIVE:
+                signers[agent] = signer
+        return signers
+
+
+def names_of(chain: Chain) -> Names:
+    """Return who is who in the newest trust version, in the form that the pin carries."""
+    document = chain.newest
+    agents = {name: agent for name, agent in document.agents.items() if agent.status == ACTIVE}
+    return Names(
+        tuple(agents),
+        {name: group.members for name, group in document.groups.items() if group.status == ACTIVE},
+        {name: tuple(key.id for key in agent.keys if key.status == ACTIVE) for name, agent in agents.items()},
+    )

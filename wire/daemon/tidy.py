@@ -1,0 +1,201 @@
+"""The clone as a person finds it: branch, HEAD, index and the files that are not channels.
+
+Nothing in a cycle needs the work tree, the index or HEAD, so whatever a person does there cannot harm the wire. This
+puts them in order afterwards, and never throws work of a person away: commits that only they have get a rescue ref and an
+incident first, and a half-done rebase or merge is set aside with what it names.
+
+The new index is built beside the old one and takes its place by a rename, under git's own lock file; while somebody
+else holds that lock, tidying waits for the next time. A lock of nobody is set aside after `STALE_LOCK_SECONDS`.
+"""
+
+import os
+import time
+from dataclasses import dataclass, field
+
+from wire.daemon.findings import Finding
+from wire.daemon.shape import Kind, classify
+from wire.daemon.site import Site
+from wire.gitio import GitFailed
+from wire.store.files import private_folder, utc_now
+from wire.store.mending import mend
+
+STALE_LOCK_SECONDS = 600.0
+GRACE_SECONDS = 60.0
+_HALF_DONE = ("rebase-merge", "rebase-apply", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG")
+_LOCKS = ("index.lock", "HEAD.lock")
+
+
+@dataclass(slots=True)
+class Tidied:
+    """What tidying did: the commit that HEAD stands at, or None where it had to wait."""
+
+    commit: str | None
+    findings: list[Finding] = field(default_factory=list)
+
+
+def tidy(site: Site, branch: str, tip: str, before: str | None) -> Tidied:
+    """Make branch, HEAD, index and the loose files show `tip`.
+
+    Args:
+        branch: the local branch, named as the remote's.
+        before: the commit that the last tidying left; anything else on the branch is a person's.
+    """
+    done = Tidied(None)
+    git_dir = site.places.git_dir
+    if _locked(site, git_dir, done.findings):
+        return done
+    _half_done(site, git_dir, done.findings)
+    git = site.git
+    ref = f"refs/heads/{branch}"
+    head_ref = git.symbolic_ref("HEAD")
+    for name, commit in (("HEAD", git.resolve("HEAD") if head_ref != ref else None), (ref, git.resolve(ref))):
+        if commit is not None and commit not in (tip, before) and not _is_ancestor(site, commit, tip):
+            _rescue(site, name, commit, done.findings)
+    if git.resolve(ref) != tip:
+        git.update_ref(ref, tip)
+    if head_ref != ref:
+        git.symbolic_ref("HEAD", ref)
+    _loose_files(site, tip)
+    if not git.write_index(tip):
+        return done
+    done.commit = tip
+    return done
+
+
+def _locked(site: Site, git_dir: str, findings: list[Finding]) -> bool:
+    """Return whether a lock keeps us out; set those aside that are old and that no git process holds."""
+    busy = False
+    for name in _LOCKS:
+        path = os.path.join(git_dir, name)
+        try:
+            age = time.time() - os.stat(path).st_mtime
+        except FileNotFoundError:
+            continue
+        if age < STALE_LOCK_SECONDS or git_processes(site.places.clone):
+            busy = True
+            continue
+        aside = _set_aside(site, path)
+        findings.append(
+            Finding(
+                "CLONE_STATE",
+                path,
+                f"{path} was {age:.0f} s old and no git process was at work in the clone; it was set aside",
+                {"aside": aside, "age_s": round(age)},
+            )
+        )
+    return busy
+
+
+def git_processes(clone: str) -> list[int]:
+    """Return the processes named git that work in a folder, as far as this user may see them."""
+    inside = os.path.realpath(clone)
+    found = []
+    for entry in os.listdir("/proc") if os.path.isdir("/proc") else ():
+        if not entry.isdigit():
+            continue
+        try:
+            with open(f"/proc/{entry}/comm", "rb") as file:
+                name = file.read().strip()
+            folder = os.readlink(f"/proc/{entry}/cwd")
+        except OSError:
+            continue
+        if name.startswith(b"git") and (folder == inside or folder.startswith(inside + "/")):
+            found.append(int(entry))
+    return found
+
+
+def _half_done(site: Site, git_dir: str, findings: list[Finding]) -> None:
+    """Set a rebase or merge aside that somebody left half done, keeping what it names reachable."""
+    if git_processes(site.places.clone):
+        return
+    for name in _HALF_DONE:
+        path = os.path.join(git_dir, name)
+        try:
+            age = time.time() - os.lstat(path).st_mtime
+        except FileNotFoundError:
+            continue
+        if age < GRACE_SECONDS:
+            continue
+        for kept in ("orig-head", "autostash", "head-name"):
+            try:
+                with open(os.path.join(path, kept), "rb") as file:
+                    commit = site.git.resolve(file.read(100).decode("ascii", "replace").strip())
+            except OSError:
+                continue
+            if commit is not None:
+                site.git.update_ref(f"refs/wire/rescue/{name}-{kept}-{commit[:12]}", commit)
+        aside = _set_aside(site, path)
+        findings.append(
+            Finding(
+                "CLONE_STATE",
+                path,
+                f"{path} had been left half done for {age:.0f} s; it was set aside, and what it names has a rescue ref",
+                {"aside": aside},
+            )
+        )
+
+
+def _set_aside(site: Site, path: str) -> str:
+    private_folder(site.places.aside_dir)
+    aside = os.path.join(site.places.aside_dir, f"{os.path.basename(path)}-{utc_now().replace(':', '')}")
+    os.rename(path, aside)
+    return aside
+
+
+def _is_ancestor(site: Site, commit: str, tip: str) -> bool:
+    try:
+        return site.git.is_ancestor(commit, tip)
+    except GitFailed:
+        return False
+
+
+def _rescue(site: Site, name: str, commit: str, findings: list[Finding]) -> None:
+    ref = f"refs/wire/rescue/{commit[:16]}"
+    site.git.update_ref(ref, commit)
+    findings.append(
+        Finding(
+            "RESCUED",
+            "wire",
+            f"{name} of the clone stood at {commit[:12]}, a commit that no tip of the wire has; it is kept as {ref}. "
+            "The clone is the daemon's: what is to be sent goes through wire send",
+            {"commit": commit, "ref": ref},
+            subject=commit,
+        )
+    )
+
+
+def _loose_files(site: Site, tip: str) -> None:
+    """Show requests, trust and attributes in the work tree; channels are shown as they are accepted."""
+    entries = [
+        entry
+        for entry in site.git.entries(tip, "_coordination")
+        if classify(entry.path, entry.mode).kind
+        in (Kind.REQUEST, Kind.TRUST, Kind.TRUST_SIGNATURES, Kind.NEWEST_TRUST, Kind.ATTRIBUTES)
+    ]
+    _gone_requests(site, {entry.path for entry in entries})
+    wanted = []
+    for entry in entries:
+        path = os.path.join(site.places.clone, entry.path.decode("ascii"))
+        if site.signatures.changed(path, entry.oid):
+            wanted.append((entry, path))
+    if not wanted:
+        return
+    blobs = site.git.blobs([entry.oid for entry, _ in wanted], max_size=1 << 21)
+    for entry, path in wanted:
+        data = blobs[entry.oid]
+        if data is not None:
+            name = entry.path.decode("ascii").partition("/")[2]
+            mend(site.places.coordination, name, data, site.places.aside_dir, grace=0.0)
+            site.signatures.remember(path, entry.oid)
+
+
+def _gone_requests(site: Site, present: set[bytes]) -> None:
+    """Take requests that were answered out of the work tree; the tip no longer has them."""
+    try:
+        names = os.listdir(os.path.join(site.places.coordination, "requests"))
+    except FileNotFoundError:
+        return
+    for name in names:
+        path = f"_coordination/requests/{name}".encode("utf-8", "surrogateescape")
+        if path not in present and classify(path, "100644").kind is Kind.REQUEST:
+            mend(site.places.coordination, f"requests/{name}", None, site.places.aside_dir, grace=0.0)

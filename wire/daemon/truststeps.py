@@ -1,0 +1,145 @@
+"""Steps 4 and 5 of the verifier: the trust at a tip, and what a new version takes back (PROTOCOL.md, "Verification").
+
+From `trust/` alone, one version at a time. `trust.json` is a copy for people: a wrong one decides nothing.
+"""
+
+from collections.abc import Callable, Iterable
+
+from wire.daemon.accepted import Accepted, Blobs
+from wire.daemon.findings import WIRE, Finding
+from wire.daemon.judged import Before, Judged
+from wire.daemon.shape import Kind, Shape, trust_path
+from wire.gitio import Change
+from wire.keys.trust import ACTIVE, Chain, Verdict
+from wire.protocol.chain import Position, lines_of
+from wire.protocol.codes import Code
+from wire.protocol.line import parse
+
+TRUST_KINDS = (Kind.TRUST, Kind.TRUST_SIGNATURES, Kind.NEWEST_TRUST)
+
+
+class TrustSteps:
+    """Judges the trust that a tip carries, into the `Judged` that it is given.
+
+    Attributes:
+        missing: paths of held versions that the tip lacks or changed.
+    """
+
+    def __init__(
+        self, blobs: Blobs, accepted: Accepted, before: Before, judged: Judged, find: Callable[..., Finding]
+    ) -> None:
+        self.missing: list[str] = []
+        self._blobs = blobs
+        self._accepted = accepted
+        self._before = before
+        self._judged = judged
+        self._find = find
+
+    def versions(self, shaped: Iterable[tuple[Change, Shape]]) -> None:
+        """Step 4: take over the versions that follow, and say what is wrong with the others."""
+        judged = self._judged
+        by_kind: dict[Kind, dict[int, Change]] = {kind: {} for kind in TRUST_KINDS}
+        for change, shape in shaped:
+            by_kind[shape.kind][shape.number] = change
+        documents, signatures = by_kind[Kind.TRUST], by_kind[Kind.TRUST_SIGNATURES]
+        for version in sorted({*documents, *signatures}):
+            held = judged.chain.at(version)
+            raw = self._carried(documents.get(version), held.raw if held else b"")
+            signed = self._carried(signatures.get(version), judged.chain.signatures[version - 1] if held else b"")
+            if not raw and held:
+                self._trust_lost(version, "is gone from the remote")
+                continue
+            judgement = judged.chain.judge(version, raw or b"", signed or b"")
+            if judgement.verdict is Verdict.NEXT and judgement.chain is not None:
+                judged.chain = judgement.chain
+                self._accepted.put_trust(judged.chain)
+            elif judgement.verdict is Verdict.FORK:
+                self._find(
+                    Code.TRUST_FORK,
+                    WIRE,
+                    f"two validly signed documents claim to be trust version {version}: {judgement.why}; "
+                    "the one held here stays in force",
+                    subject=str(version),
+                    held=held.hash if held else "",
+                    other=judgement.chain.newest.hash if judgement.chain else "",
+                )
+            elif judgement.verdict is Verdict.INVALID and held:
+                self._trust_lost(version, f"was changed at the remote ({judgement.why})")
+            elif judgement.verdict is not Verdict.SAME:
+                self._find(
+                    Code.TRUST,
+                    WIRE,
+                    f"trust version {version} at the remote does not count: {judgement.why}; "
+                    f"version {judged.chain.newest.version} stays in force",
+                    subject=str(version),
+                )
+        self._newest_copy(by_kind[Kind.NEWEST_TRUST].get(0))
+
+    def _newest_copy(self, change: Change | None) -> None:
+        """Compare trust.json, which is for people: a wrong one decides nothing here, and is put right."""
+        if change is None:
+            if self._judged.chain is not self._before.chain and self._accepted.commit is not None:
+                self._judged.restore = True
+            return
+        if self._blobs.get(change.new_oid) == self._judged.chain.newest.raw:
+            return
+        self._judged.restore = True
+        self._find(
+            Code.TRUST,
+            WIRE,
+            "trust.json at the remote is not a copy of the trust in force; only the signed versions below trust/ count",
+            subject="trust.json",
+            sha256=change.new_oid,
+        )
+
+    def _trust_lost(self, version: int, what: str) -> None:
+        self.missing.append(trust_path(version))
+        self._judged.restore = True
+        self._find(
+            Code.TRUST,
+            WIRE,
+            f"trust version {version} {what}; the one held here stays in force and is put back",
+            subject=str(version),
+        )
+
+    def _carried(self, change: Change | None, held: bytes) -> bytes | None:
+        return held if change is None else self._blobs.get(change.new_oid)
+
+    def positions(self) -> None:
+        """Step 5: cut what no longer counts once a key was retired or revoked."""
+        judged = self._judged
+        if judged.chain is self._before.chain:
+            return
+        for channel, end in self._before.ends.items():
+            sender = channel.partition("/")[0]
+            agent = judged.chain.newest.agents.get(sender)
+            if agent is None or all(key.status == ACTIVE for key in agent.keys):
+                continue
+            keep = self._still_counts(channel, end, judged.chain)
+            if keep == end:
+                continue
+            cut = self._accepted.cut(channel, end, keep)
+            judged.ends[channel] = keep
+            judged.cut[channel] = cut
+            self._find(
+                Code.KEY_RETIRED,
+                channel,
+                f"{end.seq - keep.seq} accepted line(s) of {channel} after line {keep.seq} no longer count: "
+                "their key was retired or revoked before them",
+                subject="cut",
+                first=keep.seq + 1,
+                last=end.seq,
+                trust=judged.chain.newest.reference,
+                cut=[parse(raw).head for raw in lines_of(cut)[:64]],
+            )
+
+    def _still_counts(self, channel: str, end: Position, chain: Chain) -> Position:
+        position = Position.start(chain.wire, channel)
+        for number in range(1, end.segment + 1):
+            for raw in lines_of(self._accepted.segment(channel, number)):
+                line = parse(raw)
+                owner = chain.owner(line.key_id)
+                if owner is None or not owner[1].covers(channel, line.seq, line.head):
+                    return position
+                position = position.after(len(raw) + 1, line.head)
+        return position

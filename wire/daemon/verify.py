@@ -1,0 +1,339 @@
+"""The verifier: one tip, judged against what this machine accepted (PROTOCOL.md, section "Verification").
+
+The steps, with their numbers there; 0, 1, 9 and 10 are the cycle's:
+    2  ancestry: the verified commit should be an ancestor of the tip          FORCED
+    3  shape of every path below `_coordination/`                              SHAPE
+    4  trust, one version at a time, from `trust/` alone                       TRUST, TRUST_FORK
+    5  positions of keys that were retired or revoked                          KEY_RETIRED
+    6  each channel, and the commits on the way                                PREFIX, SIGNATURE, …
+    7  content                                                                 SCHEMA, SIZE
+    8  acks against what we know                                               SPLIT_VIEW
+
+Only differences to the accepted bytes are looked at: git compares the trees by hash, and an equal hash means bytes that
+were verified here before. Nothing is decided by comparing one tip with another.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+
+from wire.daemon.accepted import Accepted, Blobs
+from wire.daemon.findings import WIRE, Finding
+from wire.daemon.history import Known, undone
+from wire.daemon.judged import Before, Judged
+from wire.daemon.shape import ATTRIBUTES, Kind, Shape, classify, segment_path
+from wire.daemon.truststeps import TRUST_KINDS, TrustSteps
+from wire.gitio import Change, Commit, Git
+from wire.protocol.chain import Foreign, Position, walk
+from wire.protocol.codes import Code
+from wire.protocol.encoding import sha256_hex
+from wire.protocol.line import Line, LineError, content
+
+GROUP = 64
+"""Segments of one channel that are walked at a time: bounds the memory of a first clone."""
+COMMITS_WALKED = 2_000
+SHOWN = 5
+
+
+class Verifier:
+    """Judges one tip. One use: make, `judge`, throw away."""
+
+    def __init__(self, git: Git, blobs: Blobs, accepted: Accepted, before: Before, tip: str) -> None:
+        self._git = git
+        self._blobs = blobs
+        self._accepted = accepted
+        self._before = before
+        self._tip = tip
+        self._judged = Judged(before.chain)
+        self._missing: list[str] = []
+
+    def judge(self) -> Judged:
+        """Run steps 2 to 8 and return what was found."""
+        before, judged = self._before, self._judged
+        commits: Sequence[Commit] = ()
+        descends = True
+        if before.verified is not None and before.verified != self._tip:
+            history = self._git.history(before.verified, self._tip, max_count=COMMITS_WALKED)
+            descends, commits = history.descends, history.commits
+        changes = self._git.diff(self._accepted.commit, self._tip)
+        shaped = [(change, classify(change.path, change.new_mode)) for change in changes]
+        self._shape(shaped)
+        trust = TrustSteps(self._blobs, self._accepted, before, judged, self._find)
+        trust.versions([item for item in shaped if item[1].kind in TRUST_KINDS])
+        trust.positions()
+        self._missing += trust.missing
+        self._channels([item for item in shaped if item[1].kind is Kind.SEGMENT])
+        if not descends:
+            self._forced()
+        if judged.frozen is None and commits:
+            judged.findings += undone(self._git, commits, self._known(), self._tip)
+        self._content()
+        return judged
+
+    def _find(self, code: str, scope: str, message: str, subject: str = "", **evidence: object) -> Finding:
+        finding = Finding(code, scope, message, {"tip": self._tip, **evidence}, subject)
+        self._judged.findings.append(finding)
+        return finding
+
+    # Step 2.
+
+    def _forced(self) -> None:
+        old = self._before.verified or ""
+        if not self._missing:
+            self._find(
+                Code.FORCED,
+                WIRE,
+                f"the remote's history was replaced: {self._tip[:12]} does not descend from {old[:12]}; "
+                "everything that was accepted is still there",
+                old_tip=old,
+                new_tip=self._tip,
+            )
+            return
+        self._judged.frozen = self._find(
+            Code.FORCED,
+            WIRE,
+            f"the remote's history was replaced: {self._tip[:12]} does not descend from {old[:12]} and lacks "
+            f"{', '.join(self._missing[:SHOWN])}; nothing is accepted or published until that is healed, "
+            "and everything that was accepted is kept here",
+            subject="frozen",
+            old_tip=old,
+            new_tip=self._tip,
+            missing=self._missing[:64],
+        )
+
+    # Step 3.
+
+    def _shape(self, shaped: Iterable[tuple[Change, Shape]]) -> None:
+        present = [(change, shape) for change, shape in shaped if change.new_oid.strip("0")]
+        outside = [change for change, shape in present if shape.kind is Kind.FOREIGN]
+        if outside:
+            self._find(
+                Code.SHAPE,
+                WIRE,
+                f"{len(outside)} path(s) outside _coordination/ on the wire's branch; they are ignored",
+                subject="outside",
+                paths=_shown(outside),
+            )
+        illegal = [change for change, shape in present if shape.kind is Kind.ILLEGAL]
+        if illegal:
+            self._find(
+                Code.SHAPE,
+                WIRE,
+                f"{len(illegal)} path(s) below _coordination/ that no wire has (a link, a mode, a name); "
+                "they are ignored and left out of this machine's next commit",
+                subject="illegal",
+                paths=_shown(illegal),
+                modes=sorted({change.new_mode for change in illegal}),
+            )
+        unknown = {
+            shape.channel.partition("/")[0]
+            for _, shape in present
+            if shape.kind is Kind.SEGMENT and shape.channel.partition("/")[0] not in self._before.chain.newest.agents
+        }
+        if unknown:
+            self._find(
+                Code.SHAPE,
+                WIRE,
+                f"folders of {len(unknown)} name(s) that the trust does not know; they are not read",
+                subject="unknown-names",
+                names=sorted(unknown)[:64],
+            )
+        for change, shape in shaped:
+            if shape.kind is Kind.ATTRIBUTES and self._blobs.get(change.new_oid) != ATTRIBUTES:
+                self._judged.restore = True
+                self._find(Code.SHAPE, WIRE, "_coordination/.gitattributes is not the protocol's", subject="attributes")
+
+    # Step 6.
+
+    def _channels(self, shaped: Iterable[tuple[Change, Shape]]) -> None:
+        agents = self._judged.chain.newest.agents
+        known = [item for item in shaped if item[1].channel.partition("/")[0] in agents]
+        for channel, items in groupby(sorted(known, key=_by_channel), key=lambda item: item[1].channel):
+            if channel in self._before.frozen:
+                continue
+            changed = {shape.number: change for change, shape in items}
+            if channel.partition("/")[0] in self._before.own:
+                self._own_channel(channel, changed)
+            else:
+                self._channel(channel, changed)
+
+    def _channel(self, channel: str, changed: Mapping[int, Change]) -> None:
+        foreign, lacking = self._walk(channel, self._end(channel), changed)
+        self._report(channel, foreign)
+        self._report_lacking(channel, lacking)
+
+    def _own_channel(self, channel: str, changed: Mapping[int, Change]) -> None:
+        """Judge a channel that this machine writes: the remote may lack what was not pushed, or know more than us."""
+        judged = self._judged
+        published = self._before.published.get(channel, 0)
+        end = self._end(channel)
+        foreign, lacking = self._walk(channel, end, changed)
+        conflict = any(f.code is Code.FORK and f.line is not None and f.line.seq > published for f in foreign)
+        if conflict and published < end.seq:
+            # Lines of ours that nobody has yet, against lines of our key that we do not have: theirs stay where they
+            # are, since others may have accepted them; ours are issued again behind them.
+            judged.new.pop(channel, None)
+            keep = self._accepted.position_at(channel, published, Position.start(judged.chain.wire, channel))
+            self._accepted.cut(channel, end, keep)
+            judged.ends[channel] = end = keep
+            foreign, lacking = self._walk(channel, keep, changed)
+        if judged.new.get(channel):
+            judged.adopted[channel] = end
+        self._report(channel, foreign)
+        lost = [seq for seq in lacking if seq <= published]
+        self._report_lacking(channel, lost)
+        judged.carried[channel] = (lacking[0] - 1) if lacking else self._end(channel).seq
+        judged.restore = judged.restore or bool(lost or foreign)
+
+    def _walk(self, channel: str, end: Position, changed: Mapping[int, Change]) -> tuple[list[Foreign], list[int]]:
+        judged = self._judged
+        foreign: list[Foreign] = []
+        lacking: list[int] = []
+        numbers = sorted(changed)
+        for start in range(0, len(numbers), GROUP):
+            group = numbers[start : start + GROUP]
+            self._blobs.fetch(oid for n in group for oid in (changed[n].old_oid, changed[n].new_oid))
+            carried: dict[int, bytes] = {}
+            for number in group:
+                change = changed[number]
+                data = self._blobs.get(change.new_oid) if change.new_mode in ("100644", "000000") else b""
+                if data is None:
+                    self._find(
+                        Code.SIZE,
+                        channel,
+                        f"segment {number} of {channel} is too large to be one and is not read",
+                        subject="segment",
+                        path=segment_path(channel, number),
+                        blob=change.new_oid,
+                    )
+                carried[number] = data or b""
+            found = walk(
+                end,
+                carried,
+                lambda number: self._accepted.segment(channel, number),
+                wire=judged.chain.wire,
+                channel=channel,
+                keys=judged.chain,
+            )
+            if found.new:
+                at_tip = {number: (changed[number].new_oid, data) for number, data in carried.items()}
+                self._accepted.append(channel, end, [line.raw for line in found.new], at_tip)
+                judged.new.setdefault(channel, []).extend(found.new)
+                judged.ends[channel] = end = found.end
+            foreign += found.foreign
+            lacking += found.lacking
+        return foreign, lacking
+
+    def _report(self, channel: str, foreign: Sequence[Foreign]) -> None:
+        waiting = [item for item in foreign if item.code is Code.KEY_UNKNOWN]
+        if waiting:
+            self._judged.pending[channel] = len(waiting)
+        for code, count in Counter(item.code for item in foreign if item.code is not Code.KEY_UNKNOWN).items():
+            first = next(item for item in foreign if item.code is code)
+            if code is Code.FORK and first.line is not None:
+                self._judged.forks[channel] = first.line.key_id
+            self._find(
+                code,
+                channel,
+                f"{count} line(s) in {channel} that are not the accepted chain's: {first.why}",
+                path=segment_path(channel, first.segment),
+                offset=first.offset,
+                length=first.length,
+                begins=first.raw[:40],
+                sha256=sha256_hex(first.raw),
+                count=count,
+                **({"other_head": first.line.head} if first.line is not None else {}),
+            )
+
+    def _report_lacking(self, channel: str, lacking: Sequence[int]) -> None:
+        if not lacking:
+            return
+        self._missing.append(f"{len(lacking)} line(s) of {channel}")
+        self._find(
+            Code.PREFIX,
+            channel,
+            f"{len(lacking)} accepted line(s) of {channel} are gone from the remote or were changed there, "
+            f"the first is {channel}/{lacking[0]}; the accepted ones are kept and shown",
+            first=lacking[0],
+            last=lacking[-1],
+            count=len(lacking),
+            verified=self._before.verified or "",
+        )
+
+    # Steps 7 and 8.
+
+    def _content(self) -> None:
+        newest = self._judged.chain.newest.version
+        for channel, lines in self._judged.new.items():
+            unreadable: list[tuple[Line, LineError]] = []
+            ahead: Line | None = None
+            for line in lines:
+                if line.trust_version > newest:
+                    ahead = line
+                try:
+                    members = content(line)
+                except LineError as error:
+                    unreadable.append((line, error))
+                    continue
+                if "ack" in members:
+                    self._ack(line, *members["ack"])
+            if unreadable:
+                line, problem = unreadable[0]
+                self._find(
+                    problem.code,
+                    channel,
+                    f"{len(unreadable)} line(s) of {channel} cannot be read, the first is {line.id}: {problem.why}",
+                    subject="content",
+                    ids=[item.id for item, _ in unreadable[:SHOWN]],
+                    head=line.head,
+                )
+            if ahead is not None:
+                self._find(
+                    Code.TRUST_WITHHELD,
+                    WIRE,
+                    f"{ahead.id} names trust version {ahead.trust_version}, the newest that the remote shows is "
+                    f"{newest}",
+                    named=ahead.trust,
+                )
+
+    def _ack(self, line: Line, seq: int, head: str) -> None:
+        """Compare an ack, which says what its author accepted of the way back, with what we accepted of it (step 8)."""
+        channel = f"{line.recipient}/{line.sender}"
+        end = self._end(channel)
+        if seq > end.seq:
+            return
+        position = end
+        if seq < end.seq:
+            position = self._accepted.position_at(channel, seq, Position.start(self._judged.chain.wire, channel))
+        if position.head != head:
+            self._find(
+                Code.SPLIT_VIEW,
+                channel,
+                f"{line.id} acknowledges another line {channel}/{seq} than the one accepted here",
+                acknowledged=head,
+                accepted=position.head,
+                ack=line.id,
+            )
+
+    def _end(self, channel: str) -> Position:
+        start = Position.start(self._judged.chain.wire, channel)
+        return self._judged.ends.get(channel) or self._before.ends.get(channel) or start
+
+    def _known(self) -> Known:
+        judged = self._judged
+        ends = {**self._before.ends, **judged.ends}
+        return Known(
+            segment=self._accepted.segment,
+            end=ends.get,
+            trust={document.version: document.raw for document in judged.chain.documents},
+            wire=judged.chain.wire,
+            keys=judged.chain,
+        )
+
+
+def _by_channel(item: tuple[Change, Shape]) -> tuple[str, int]:
+    return item[1].channel, item[1].number
+
+
+def _shown(changes: Sequence[Change]) -> list[str]:
+    return [change.path[:200].decode("utf-8", "backslashreplace") for change in changes[:SHOWN]]

@@ -1,0 +1,60 @@
+"""The clone's files as a view of what was accepted, and the place for what no longer counts.
+
+A channel of ours is the journal's view, and `collect` keeps it. Here are the channels of others: their files hold
+exactly the accepted bytes, appended in place, so that somebody who tails one sees every line on the same inode.
+"""
+
+import os
+from collections.abc import Collection, Mapping
+
+from wire.daemon.accepted import Accepted
+from wire.daemon.collect import GRACE_SECONDS
+from wire.daemon.findings import Finding
+from wire.daemon.site import Site
+from wire.protocol.chain import Position
+from wire.protocol.encoding import sha256_hex
+from wire.protocol.names import segment_name
+from wire.store.files import atomic_write, private_folder
+from wire.store.mending import mend
+
+
+def refresh(site: Site, accepted: Accepted, ends: Mapping[str, Position], changed: Collection[str]) -> list[Finding]:
+    """Make the accepted bytes of others visible, and mend what somebody did to the files.
+
+    Args:
+        ends: accepted end of every channel.
+        changed: channels whose end moved in this cycle.
+    """
+    findings = []
+    for channel, end in ends.items():
+        if channel.partition("/")[0] in site.config.agents:
+            continue
+        for number in range(1, end.segment + 1):
+            tag = end.head if number == end.segment else None
+            name = f"{channel}/{segment_name(number)}"
+            path = os.path.join(site.places.coordination, name)
+            if channel not in changed and not site.signatures.changed(path, tag):
+                continue
+            wanted = accepted.segment(channel, number)
+            done = mend(site.places.coordination, name, wanted, site.places.aside_dir, grace=GRACE_SECONDS)
+            if done.action != "waiting":
+                site.signatures.remember(path, tag)
+            if done.aside is not None and channel not in changed:
+                findings.append(
+                    Finding(
+                        "ADOPT_REFUSED",
+                        channel,
+                        f"the clone's file {name} held bytes that nobody verified; they were set aside and it "
+                        f"was mended",
+                        {"aside": done.aside.path},
+                        subject="view",
+                    )
+                )
+    return findings
+
+
+def keep_aside(site: Site, channel: str, seq: int, data: bytes) -> None:
+    """Keep lines that a trust version cut off: they no longer count, and nothing is thrown away."""
+    private_folder(site.places.aside_dir)
+    name = f"revoked.{channel.replace('/', '.')}.after-{seq}.{sha256_hex(data)[:12]}.jsonl"
+    atomic_write(os.path.join(site.places.aside_dir, name), data)

@@ -1,0 +1,132 @@
+"""What beginning and joining share: the clone, the pin, the key, and names."""
+
+import os
+import secrets
+import shutil
+
+from wire.daemon.shape import Kind, classify
+from wire.daemon.site import INCOMING_REF, names_of
+from wire.errors import UsageError
+from wire.gitio import Git, redact_url
+from wire.keys import keyfile
+from wire.keys.trust import Chain
+from wire.protocol.encoding import Signer, fingerprint
+from wire.store import config as configs
+from wire.store import pin as pins
+from wire.store import trustfiles
+from wire.store.config import WireConfig
+from wire.store.files import private_folder
+from wire.store.paths import Settings, WirePlaces
+from wire.store.pin import Pin
+
+OWN_BRANCH = "wire"
+EMPTY_BRANCH = "main"
+FETCH_MAX_BYTES = 512 * 1024 * 1024
+
+
+def default_branch(git: Git, remote: str) -> str | None:
+    """Return the short name of the branch that the remote's HEAD names, or None."""
+    full = git.default_branch(remote)
+    return full.removeprefix("refs/heads/") if full is not None else None
+
+
+def carries_wire(git: Git, remote: str, branch: str) -> bool:
+    """Return whether a branch of the remote carries a trust chain."""
+    git.fetch(remote, [f"+refs/heads/{branch}:{INCOMING_REF}"], max_bytes=FETCH_MAX_BYTES)
+    return any(classify(e.path, e.mode).kind is Kind.TRUST for e in git.entries(INCOMING_REF, "_coordination/trust"))
+
+
+def new_clone(settings: Settings, places: WirePlaces) -> Git:
+    """Return the empty repository of a wire that this machine does not know yet.
+
+    Raises:
+        UsageError: something is in the way (`clone-exists`, `state-exists`).
+    """
+    private_folder(settings.clones_dir)
+    if os.path.exists(places.clone) and os.listdir(places.clone):
+        raise UsageError(f"{places.clone} is in the way: the clone is to stand there", reason="clone-exists")
+    if os.path.exists(places.root):
+        raise UsageError(
+            f"{places.root} holds the state of a wire that is not in the configuration",
+            reason="state-exists",
+            next_step="choose another local name with --wire, or move that folder away",
+        )
+    git = Git(places.git_dir, environ=settings.environ, runtime_dir=settings.runtime_dir, work_tree=places.clone)
+    git.init()
+    return git
+
+
+def write_down(
+    settings: Settings, places: WirePlaces, remote: str, branch: str, agent: str, chain: Chain, checkpoint: str
+) -> WireConfig:
+    """Write trust, pin and, last, the configuration, which makes the wire known to this machine."""
+    private_folder(places.root)
+    trustfiles.write(places.trust_dir, chain)
+    newest = chain.newest
+    pins.save(
+        places.pin_file,
+        Pin(
+            wire=chain.wire,
+            wire_hash=chain.documents[0].hash,
+            remote=remote,
+            branch=branch,
+            checkpoint=checkpoint,
+            trust_version=newest.version,
+            trust_hash=newest.hash,
+            instance=secrets.token_hex(16),
+            names=names_of(chain),
+        ),
+    )
+    config = WireConfig(places.name, remote, branch, places.clone, (agent,))
+    configs.add_wire(settings, config)
+    return config
+
+
+def configured(settings: Settings, name: str, remote: str) -> WireConfig | None:
+    """Return the configured wire of this name, for a run that goes on after a crash or adds an agent.
+
+    Raises:
+        UsageError: reason `wire-exists`: the name is another remote's.
+    """
+    config = configs.load(settings).get(name)
+    if config is not None and config.remote != remote:
+        raise UsageError(
+            f"this machine already has a wire {name!r}, at {redact_url(config.remote)}, and this is "
+            f"{redact_url(remote)}",
+            reason="wire-exists",
+            next_step="give this one another local name: --wire NAME",
+        )
+    return config
+
+
+def own_key(settings: Settings, wire: str, agent: str) -> Signer:
+    """Return the agent's key, made now unless an earlier run made it."""
+    path = keyfile.key_path(settings.keys_dir, wire=wire, kind="agent", name=agent)
+    if os.path.lexists(path):
+        return keyfile.load_for(path, name=agent, kind="agent", wire=wire)
+    return keyfile.create(path, name=agent, kind="agent", wire=wire)
+
+
+def absolute_remote(remote: str) -> str:
+    """Return a local path in its absolute form, which stays right in another folder; anything else as it is."""
+    if "://" in remote or (":" in remote and not os.path.exists(remote)):
+        return remote
+    return os.path.abspath(os.path.expanduser(remote))
+
+
+def local_name(remote: str) -> str:
+    """Return a wire's local name, from the last part of its remote."""
+    last = remote.rstrip("/").rpartition("/")[2].rpartition(":")[2].removesuffix(".git").lower()
+    name = "".join(c if c.isascii() and c.isalnum() else "-" for c in last).strip("-")[:32].strip("-")
+    return name or "wire"
+
+
+def take_back(places: WirePlaces) -> None:
+    """Remove what this run made; both folders were absent or empty before."""
+    shutil.rmtree(places.clone, ignore_errors=True)
+    shutil.rmtree(places.root, ignore_errors=True)
+
+
+def signer_print(signer: Signer) -> str:
+    """Return the fingerprint by which people recognise a key."""
+    return fingerprint(signer.public)

@@ -1,0 +1,214 @@
+"""`wire join`: pin an existing wire by a checkpoint, and ask to be enrolled."""
+
+from dataclasses import dataclass
+
+from wire.daemon import cycle
+from wire.daemon.shape import Kind, classify, request_path
+from wire.daemon.site import INCOMING_REF, OUTGOING_REF, Site
+from wire.errors import RemoteError, TrustError, UsageError
+from wire.gitio import Git, Put, redact_url
+from wire.keys import requests
+from wire.keys.trust import Chain
+from wire.protocol.encoding import Signer, format_checkpoint, parse_checkpoint
+from wire.protocol.names import check_name
+from wire.setup.common import (
+    EMPTY_BRANCH,
+    FETCH_MAX_BYTES,
+    OWN_BRANCH,
+    absolute_remote,
+    carries_wire,
+    configured,
+    default_branch,
+    local_name,
+    new_clone,
+    own_key,
+    signer_print,
+    take_back,
+    write_down,
+)
+from wire.store import config as configs
+from wire.store.config import WireConfig
+from wire.store.files import utc_now
+from wire.store.paths import Settings, WirePlaces
+
+_RACES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A wire that this machine now follows. `approved` is false until a root enrolled the key."""
+
+    name: str
+    wire: str
+    branch: str
+    agent: str
+    fingerprint: str
+    approved: bool
+    accepted: int
+
+
+def join(
+    settings: Settings,
+    remote: str,
+    *,
+    agent: str,
+    checkpoint: str,
+    name: str | None = None,
+    role: str = "agent",
+    branch: str | None = None,
+) -> Joined:
+    """Follow an existing wire: pin it by a checkpoint that a person gave, make a key, and ask to be enrolled.
+
+    Raises:
+        TrustError: the remote's trust does not pass through the checkpoint (`checkpoint`), or does not hold.
+        UsageError: the name is taken on the wire (`name-taken`), no wire is found there (`no-wire-there`).
+        RemoteError, GitFailed: the remote cannot be reached, or refused the request.
+    """
+    check_name(agent, "agent")
+    try:
+        version, digest = parse_checkpoint(checkpoint)
+    except ValueError as error:
+        raise UsageError(f"{checkpoint[:80]!r} is no checkpoint: {error}", reason="bad-checkpoint") from error
+    remote = absolute_remote(remote)
+    name = name or local_name(remote)
+    config = configured(settings, name, remote)
+    if config is None:
+        config = _pin_wire(settings, remote, (version, digest), agent=agent, name=name, branch=branch)
+    elif agent not in config.agents:
+        config = config._replace(agents=(*config.agents, agent))
+        configs.update_wire(settings, config)
+    site = Site.open(settings, config)
+    chain = site.trust(site.pin())
+    if not chain.passes(version, digest):
+        raise _not_the_checkpoint(chain, version, checkpoint)
+    signer = own_key(settings, chain.wire, agent)
+    owner = chain.owner(signer.key_id)
+    if owner is None and agent in chain.newest.agents:
+        raise UsageError(
+            f"the name {agent!r} belongs to another key on this wire",
+            reason="name-taken",
+            next_step=f"wire join {redact_url(remote)} --as ANOTHER-NAME --trust {checkpoint}",
+        )
+    if owner is None:
+        _ask(site, chain, signer, agent, role)
+    report = cycle.run(site)
+    if report.failure is not None:
+        raise report.failure
+    chain = site.trust(site.pin())
+    accepted = sum(end.seq for end in site.pin().accepted.values())
+    approved = chain.owner(signer.key_id) is not None
+    return Joined(name, chain.wire, config.branch, agent, signer_print(signer), approved, accepted)
+
+
+def waiting_requests(site: Site, chain: Chain) -> list[requests.Request]:
+    """Return the well-formed requests at the verified tip whose name is free, oldest first."""
+    tip = site.pin().verified
+    if tip is None:
+        return []
+    entries = [
+        e for e in site.git.entries(tip, "_coordination/requests") if classify(e.path, e.mode).kind is Kind.REQUEST
+    ]
+    blobs = site.git.blobs([entry.oid for entry in entries], max_size=requests.REQUEST_MAX)
+    found_requests = []
+    for entry in entries:
+        raw = blobs[entry.oid]
+        file_name = entry.path.rpartition(b"/")[2].decode("ascii")
+        try:
+            request = requests.parse(raw or b"", wire=chain.wire, file_name=file_name)
+        except TrustError:
+            continue
+        if request.name not in chain.newest.agents and request.name not in chain.newest.groups:
+            found_requests.append(request)
+    return sorted(found_requests, key=lambda request: (request.created, request.key_id))
+
+
+def _pin_wire(
+    settings: Settings, remote: str, checkpoint: tuple[int, bytes], *, agent: str, name: str, branch: str | None
+) -> WireConfig:
+    places = WirePlaces(settings.state_dir, name, settings.default_clone(name))
+    git = new_clone(settings, places)
+    try:
+        branch = branch or _find_branch(git, remote)
+        git.fetch(remote, [f"+refs/heads/{branch}:{INCOMING_REF}"], max_bytes=FETCH_MAX_BYTES)
+        chain = _chain_at(git, INCOMING_REF)
+        version, digest = checkpoint
+        if not chain.passes(version, digest):
+            raise _not_the_checkpoint(chain, version, format_checkpoint(version, digest))
+        return write_down(settings, places, remote, branch, agent, chain, format_checkpoint(version, digest))
+    except BaseException:
+        take_back(places)
+        raise
+
+
+def _find_branch(git: Git, remote: str) -> str:
+    heads = [head.removeprefix("refs/heads/") for head in git.ls_remote(remote, "refs/heads/*")]
+    candidates = [OWN_BRANCH, EMPTY_BRANCH, default_branch(git, remote) or ""]
+    for branch in dict.fromkeys(one for one in candidates if one in heads):
+        if carries_wire(git, remote, branch):
+            return branch
+    raise UsageError(
+        f"no wire is found at {redact_url(remote)}; its branches are {', '.join(sorted(heads)[:8]) or 'none'}",
+        reason="no-wire-there",
+        next_step="say which branch carries it with --branch, or begin one: wire init REMOTE --as NAME",
+    )
+
+
+def _chain_at(git: Git, ref: str) -> Chain:
+    """Return the trust chain that a tip carries, as far as it holds."""
+    entries = {
+        classify(e.path, e.mode): e.oid
+        for e in git.entries(ref, "_coordination/trust")
+        if classify(e.path, e.mode).kind in (Kind.TRUST, Kind.TRUST_SIGNATURES)
+    }
+    blobs = git.blobs(entries.values(), max_size=1 << 21)
+    numbered = {(shape.kind, shape.number): blobs[oid] or b"" for shape, oid in entries.items()}
+    chain: Chain | None = None
+    version = 1
+    while (Kind.TRUST, version) in numbered:
+        raw, signatures = numbered[Kind.TRUST, version], numbered.get((Kind.TRUST_SIGNATURES, version), b"")
+        try:
+            chain = Chain.genesis(raw, signatures) if chain is None else chain.extend(raw, signatures)
+        except TrustError:
+            if chain is None:
+                raise
+            break
+        version += 1
+    if chain is None:
+        raise UsageError("the branch carries no trust chain", reason="no-wire-there")
+    return chain
+
+
+def _ask(site: Site, chain: Chain, signer: Signer, agent: str, role: str) -> None:
+    """Push a request to join, unless it is there already."""
+    path = request_path(requests.file_name(agent, signer.key_id)).encode()
+    raw = requests.make(signer, wire=chain.wire, name=agent, role=role, created=utc_now())
+    pin = site.pin()
+    for _ in range(_RACES):
+        site.git.fetch(pin.remote, [f"+refs/heads/{pin.branch}:{INCOMING_REF}"], max_bytes=FETCH_MAX_BYTES)
+        tip = site.git.resolve(INCOMING_REF)
+        if tip is None or any(entry.path == path for entry in site.git.entries(tip, "_coordination/requests")):
+            return
+        commit = site.git.write_commit(
+            OUTGOING_REF,
+            base=tip,
+            parents=[tip],
+            message=f"{agent}: asks to join",
+            changes=[Put(path, data=raw)],
+        )
+        result = site.git.push(pin.remote, f"{commit}:refs/heads/{pin.branch}")
+        if result.status in ("ok", "up-to-date"):
+            return
+        if result.status == "rejected":
+            raise RemoteError(f"the remote refused the request to join: {result.reason}", kind="rejected")
+    raise RemoteError("others pushed first, every time; run the same command again", kind="race")
+
+
+def _not_the_checkpoint(chain: Chain, version: int, checkpoint: str) -> TrustError:
+    held = chain.at(version)
+    found_there = held.checkpoint if held is not None else f"only {chain.newest.version} version(s)"
+    return TrustError(
+        f"the remote's trust does not pass through the checkpoint: expected {checkpoint}, found {found_there}. "
+        "It is another wire, an older copy, or somebody's forgery; nothing was joined",
+        reason="checkpoint",
+        next_step="compare with the output of `wire trust show` on a machine of the wire",
+    )

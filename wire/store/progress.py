@@ -1,0 +1,81 @@
+"""When this machine last looked, and what came of it: the stamp behind every "age of the last success".
+
+One small file, rewritten at each cycle by whoever runs it, the daemon or `wire sync`. It is not proof that a daemon is
+alive (that is the lock), and it is not security state: a damaged one counts as "never", which is the safe reading.
+"""
+
+import json
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from wire.store.files import atomic_write, read_bytes
+from wire.store.paths import WirePlaces
+
+SLOWEST_SECONDS = 1200.0
+MISSED_INTERVALS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Times are seconds since the epoch; None means never.
+
+    Attributes:
+        pid: the process that ran the last cycle.
+        beat: when it last showed life.
+        fetched: the last successful fetch.
+        pushed: the last successful push, or the last time that there was nothing to push.
+        next_look: when it means to look again; None without a daemon.
+        interval: the promised interval of its tier.
+        tier: `T0` to `T3`, or `hot`; `-` without a daemon.
+        watching: `inotify`, `polling`, or `-`.
+        event: the last event of the watcher.
+        rescan: the last scan of the folders.
+        failure: the reason of the last failure, empty when the last cycle went well.
+        failing_since: since when.
+        waiting: lines of agents that are not approved yet.
+    """
+
+    pid: int = 0
+    beat: float | None = None
+    fetched: float | None = None
+    pushed: float | None = None
+    next_look: float | None = None
+    interval: float = SLOWEST_SECONDS
+    tier: str = "-"
+    watching: str = "-"
+    event: float | None = None
+    rescan: float | None = None
+    failure: str = ""
+    failing_since: float | None = None
+    waiting: int = 0
+
+    @classmethod
+    def load(cls, places: WirePlaces) -> "Progress":
+        """Return the stamp, or one that says "never"."""
+        data = read_bytes(places.progress_file)
+        try:
+            found = json.loads(data) if data else {}
+        except ValueError:
+            found = {}
+        if not isinstance(found, dict):
+            return cls()
+        kept: dict[str, Any] = {}
+        for one in fields(cls):
+            value = found.get(one.name)
+            wanted: type | tuple[type, ...] = str if one.type is str else (int, float)
+            if isinstance(value, wanted) and not isinstance(value, bool):
+                kept[one.name] = value
+        return cls(**kept)
+
+    def save(self, places: WirePlaces) -> None:
+        """Write the stamp; not durably, since an older one only makes an age look greater."""
+        atomic_write(places.progress_file, json.dumps(asdict(self)).encode("ascii") + b"\n", durable=False)
+
+    def fetch_age(self, now: float) -> float | None:
+        """Return the seconds since the last successful fetch, None for never."""
+        return None if self.fetched is None else max(0.0, now - self.fetched)
+
+    def looked(self, now: float) -> bool:
+        """Return whether the last successful fetch is recent enough to say that there is nothing new."""
+        age = self.fetch_age(now)
+        return age is not None and age <= MISSED_INTERVALS * self.interval

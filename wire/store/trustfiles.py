@@ -1,0 +1,53 @@
+"""The trust chain that a machine holds, as files of its state folder (PROTOCOL.md, section "Trust").
+
+`000001.json` and `000001.json.sig`, `000002.json` …: byte for byte what the wire carries below `trust/`. The folder is
+security state: what does not hold is refused and left as it is, since a verifier that guesses its trust can be rolled
+back.
+"""
+
+import os
+
+from wire.errors import TrustError
+from wire.keys.trust import Chain
+from wire.store.files import atomic_write, private_folder, read_bytes
+
+
+def document_name(version: int) -> str:
+    """Return the file name of a version; its signatures stand beside it with `.sig` appended."""
+    return f"{version:06d}.json"
+
+
+def read(folder: str) -> Chain:
+    """Return the chain that a folder holds.
+
+    Raises:
+        TrustError: reason `trust-corrupt`.
+    """
+    files: list[tuple[bytes, bytes]] = []
+    while True:
+        path = os.path.join(folder, document_name(len(files) + 1))
+        raw, signatures = read_bytes(path), read_bytes(f"{path}.sig")
+        if raw is None or signatures is None:
+            break
+        files.append((raw, signatures))
+    try:
+        return Chain.replay(files)
+    except TrustError as error:
+        raise TrustError(
+            f"the trust in {folder} does not hold: {error.message}. Without it nothing can be verified, "
+            "so nothing was read, accepted or published",
+            reason="trust-corrupt",
+            next_step="rebuild it with the checkpoint from a person: wire trust repin --checkpoint CHECKPOINT",
+        ) from error
+
+
+def write(folder: str, chain: Chain) -> None:
+    """Write those versions that the folder does not hold as they are; signatures first, so that a kill leaves no
+    document without them."""
+    private_folder(folder)
+    for document, signatures in zip(chain.documents, chain.signatures, strict=True):
+        path = os.path.join(folder, document_name(document.version))
+        if read_bytes(path) == document.raw and read_bytes(f"{path}.sig") is not None:
+            continue
+        atomic_write(f"{path}.sig", signatures)
+        atomic_write(path, document.raw)

@@ -1,0 +1,153 @@
+"""Looking now, healing, and changing who may sign what."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from wire import setup
+from wire.daemon import cycle, trusting
+from wire.daemon.report import Report
+from wire.daemon.shape import request_path
+from wire.daemon.site import Site
+from wire.daemon.stamp import stamp
+from wire.errors import UsageError
+from wire.keys import keyfile
+from wire.keys.build import enroll, set_group
+from wire.keys.requests import Request, file_name
+from wire.keys.trust import Chain
+from wire.store.files import utc_now
+from wire.verbs.here import Here
+
+CYCLE_LOCK_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """Who was enrolled, and the trust that says so."""
+
+    name: str
+    fingerprint: str
+    checkpoint: str
+
+
+def sync(here: Here) -> Report:
+    """Run one cycle now, beside a daemon or without one, and write down what came of it.
+
+    Raises:
+        Busy: another cycle is running for longer than a minute.
+        WireError: this machine's state cannot be used.
+    """
+    report = cycle.run(_site(here), lock_timeout=CYCLE_LOCK_SECONDS)
+    stamp(here.places, report)
+    return report
+
+
+def heal(here: Here) -> Report:
+    """Put back every accepted line that the remote lacks, as one commit that only lengthens."""
+    report = cycle.heal(_site(here))
+    stamp(here.places, report)
+    return report
+
+
+def trust(here: Here) -> Chain:
+    """Return the trust that is held here."""
+    return _site(here).trust(here.pin())
+
+
+def waiting(here: Here) -> tuple[list[Request], bool]:
+    """Return the requests to join, as of the last verified tip, and whether that tip is of just now."""
+    site = _site(here)
+    report = cycle.run(site, lock_timeout=CYCLE_LOCK_SECONDS)
+    stamp(here.places, report)
+    return setup.waiting_requests(site, site.trust(site.pin())), report.failure is None
+
+
+def approve(here: Here, name: str, *, fingerprint: str | None, confirm: Callable[[Request], bool]) -> Approval:
+    """Enroll a newcomer: a new trust version, pushed at once.
+
+    Args:
+        fingerprint: the newcomer's, as its owner reads it out; tells several requests for one name apart.
+        confirm: asked with the request where no fingerprint was given.
+
+    Raises:
+        UsageError: no such request (`no-request`), several (`several-requests`), another fingerprint
+            (`fingerprint`), or not confirmed (`not-confirmed`).
+        TrustError, RemoteError: see `trusting.change`.
+    """
+    site = _site(here)
+    trusting.fetched(site)
+    requests = [one for one in setup.waiting_requests(site, site.trust(site.pin())) if one.name == name]
+    chosen = _choose(requests, name, fingerprint)
+    if fingerprint is None and not confirm(chosen):
+        raise UsageError(f"{name!r} was not approved; nothing was changed", reason="not-confirmed")
+
+    def build(chain: Chain) -> bytes:
+        if name in chain.newest.agents:
+            raise UsageError(f"the name {name!r} was given to a key meanwhile", reason="name-taken")
+        return enroll(
+            chain.newest,
+            chain.wire,
+            name=chosen.name,
+            role=chosen.role,
+            public=chosen.public,
+            proof=chosen.proof,
+            created=utc_now(),
+        )
+
+    drop = [request_path(file_name(chosen.name, chosen.key_id))]
+    chain = trusting.change(site, build, f"trust: enroll {name}", drop=drop)
+    return Approval(name, chosen.fingerprint, chain.newest.checkpoint)
+
+
+def define_group(here: Here, name: str, members: Sequence[str]) -> Chain:
+    """Set who belongs to a group: a new trust version, pushed at once; raises as `approve`."""
+    site = _site(here)
+    return trusting.change(
+        site,
+        lambda chain: set_group(chain.newest, chain.wire, name=name, members=members, created=utc_now()),
+        f"trust: group {name}",
+    )
+
+
+def local_keys(here: Here) -> list[tuple[str, str, str, str]]:
+    """Return (kind, name, fingerprint, path) of the keys of this wire on this machine.
+
+    Private parts stay where they are.
+    """
+    from wire.protocol.encoding import fingerprint
+
+    pin = here.pin()
+    found = []
+    for kind, names in (("agent", here.config.agents), ("root", ("root",))):
+        for name in names:
+            path = keyfile.key_path(here.settings.keys_dir, wire=pin.wire, kind=kind, name=name)
+            if os.path.lexists(path):
+                signer = keyfile.load_for(path, name=name, kind=kind, wire=pin.wire)
+                found.append((kind, name, fingerprint(signer.public), path))
+    return found
+
+
+def _site(here: Here) -> Site:
+    return Site.open(here.settings, here.config)
+
+
+def _choose(requests: Sequence[Request], name: str, fingerprint: str | None) -> Request:
+    listed = ", ".join(f"{one.fingerprint} (asked {one.created})" for one in requests)
+    if not requests:
+        raise UsageError(f"nobody asks to join as {name!r}", reason="no-request", next_step="wire trust requests")
+    if fingerprint is not None:
+        for one in requests:
+            if one.fingerprint == fingerprint:
+                return one
+        raise UsageError(
+            f"no request for {name!r} has the fingerprint {fingerprint[:60]}; found: {listed}",
+            reason="fingerprint",
+            next_step="ask the newcomer for the fingerprint that `wire join` printed; if it differs, somebody else
+        asked", )
+    if len(requests) > 1:
+        raise UsageError(
+            f"{len(requests)} keys ask to join as {name!r}: {listed}",
+            reason="several-requests",
+            next_step=f"say which with --fingerprint: wire trust approve {name} --fingerprint SHA256:…",
+        )
+    return requests[0]

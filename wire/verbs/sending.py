@@ -1,0 +1,250 @@
+"""Sending: one signed line, durably in this machine's journal, without git and without the daemon.
+
+    sent = send(here, [Draft("spark", body="hello")])
+    sent[0].id                                  "mac/spark/42"
+
+When `send` returns, the line is fsync'd: state `stored`. Everything later is the daemon's, and is looked up, never
+assumed (`state_of`). Nothing about the remote can make sending fail.
+"""
+
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from wire.errors import NotReached, UsageError
+from wire.keys import keyfile
+from wire.protocol import strictjson
+from wire.protocol.chain import Position, lines_of
+from wire.protocol.encoding import Signer
+from wire.protocol.line import LineError, content, head, parse, seal
+from wire.protocol.messages import FIXED, TRAILING
+from wire.protocol.names import EVERYONE, parse_id, valid_recipient
+from wire.store import journal
+from wire.store.files import utc_now
+from wire.store.pin import Pin
+from wire.verbs.here import Here
+
+STORED, COMMITTED, PUSHED = "stored", "committed", "pushed"
+STATES = (STORED, COMMITTED, PUSHED)
+"""How far a message of ours is known to have come, in order."""
+_POLL_SECONDS = 0.02
+
+
+class Draft(NamedTuple):
+    """A message before it has a place: the recipient, and members of a line by their names there."""
+
+    to: str
+    type: str = "message"
+    body: str | dict[str, Any] | None = None
+    subject: str | None = None
+    thread: str | None = None
+    re: str | None = None
+    refs: Sequence[str] | None = None
+    priority: str | None = None
+    needs: str | None = None
+    ack_required: bool | None = None
+    expires: str | None = None
+    idem: str | None = None
+
+
+class Sent(NamedTuple):
+    """A message that was sent. `again` means: the same `idem` had been sent before, and nothing was written now."""
+
+    id: str
+    state: str
+    again: bool = False
+
+
+class Outcome(NamedTuple):
+    """What `send` did, and what its caller should tell."""
+
+    sent: tuple[Sent, ...]
+    warnings: tuple[str, ...]
+
+
+def send(here: Here, drafts: Sequence[Draft]) -> Outcome:
+    """Sign and store messages of the chosen agent, all of them or, per channel, none.
+
+    Args:
+        drafts: in the order in which they are to stand; several recipients are several channels.
+
+    Raises:
+        UsageError: a draft is not lawful; nothing was written.
+        IdentityError: the agent's key cannot be used.
+        DiskFull, StoreError: nothing of the channel was written.
+    """
+    pin = here.pin()
+    agent = here.agent()
+    path = keyfile.key_path(here.settings.keys_dir, wire=pin.wire, kind="agent", name=agent)
+    loose = here.settings.environ.get("WIRE_ALLOW_LOOSE_KEYS") == "1"
+    signer = keyfile.load_for(path, name=agent, kind="agent", wire=pin.wire, allow_loose=loose)
+    channels: dict[str, list[Draft]] = {}
+    for draft in drafts:
+        if not valid_recipient(draft.to) or draft.to == agent:
+            raise UsageError(
+                f"{draft.to[:64]!r} is not a recipient for {agent!r}: another agent, a group, or all",
+                reason="bad-recipient",
+            )
+        channels.setdefault(f"{agent}/{draft.to}", []).append(draft)
+    results = {channel: iter(_send_channel(here, pin, signer, channel, mine)) for channel, mine in channels.items()}
+    sent = tuple(next(results[f"{agent}/{draft.to}"]) for draft in drafts)
+    return Outcome(sent, _warnings(pin, agent, signer, {draft.to for draft in drafts}))
+
+
+def reply(here: Here, message_id: str, draft: Draft) -> Draft:
+    """Return `draft` addressed as the answer to an accepted message: recipient, `re` and `thread` filled in.
+
+    Raises:
+        UsageError: there is no such message here, or it is the agent's own.
+    """
+    from wire.verbs.reading import find
+
+    found = find(here, message_id)
+    agent = here.agent()
+    to = found.line.sender if found.line.sender != agent else found.line.recipient
+    thread = (found.members or {}).get("thread") or message_id
+    return draft._replace(to=to, re=message_id, thread=thread)
+
+
+def state_of(here: Here, pin: Pin, message_id: str) -> str:
+    """Return how far a message of a local agent has come, as far as that is proved here."""
+    channel, seq = parse_id(message_id)
+    if pin.remote_seq.get(channel, 0) >= seq:
+        return PUSHED
+    end = pin.accepted.get(channel)
+    return COMMITTED if end is not None and end.seq >= seq else STORED
+
+
+def wait(here: Here, ids: Sequence[str], state: str, timeout: float) -> list[Sent]:
+    """Wait until all messages have reached a state.
+
+    Raises:
+        NotReached: they had not, after `timeout` seconds; they are stored, and on their way.
+        UsageError: no such state.
+    """
+    if state not in STATES:
+        raise UsageError(f"there is no state {state!r} to wait for; known are {', '.join(STATES)}", reason="bad-state")
+    deadline = time.monotonic() + timeout
+    while True:
+        pin = here.pin()
+        states = [state_of(here, pin, one) for one in ids]
+        if all(STATES.index(one) >= STATES.index(state) for one in states):
+            return [Sent(one, reached) for one, reached in zip(ids, states, strict=True)]
+        if time.monotonic() >= deadline:
+            behind = next(i for i, one in enumerate(states) if STATES.index(one) < STATES.index(state))
+            raise NotReached(
+                f"{ids[behind]} is {states[behind]} and was not {state} within {timeout:g} s; it is on disk "
+                f"here and goes "
+                "out by itself, so do not send it again",
+                next_step="wire status",
+                details={"ids": list(ids), "states": states, "awaited": state},
+            )
+        time.sleep(_POLL_SECONDS)
+
+
+def _send_channel(here: Here, pin: Pin, signer: Signer, channel: str, drafts: Sequence[Draft]) -> list[Sent]:
+    sender, _, recipient = channel.partition("/")
+    trust = f"{pin.trust_version}:{pin.trust_hash[:16]}"
+    back = pin.accepted.get(f"{recipient}/{sender}")
+    ack = [back.seq, back.head] if back is not None and back.seq and recipient in pin.names.agents else None
+    known: list[Sent | None] = []
+
+    def build(end: Position) -> list[bytes]:
+        lines: list[bytes] = []
+        seq, prev = end.seq, end.head
+        issued: dict[str, tuple[int, bytes]] = {}
+        for draft in drafts:
+            if draft.idem is not None:
+                earlier = issued.get(draft.idem) or _find_idem(here, channel, end, draft.idem)
+                if earlier is not None:
+                    _same_content(draft, earlier[1], f"{channel}/{earlier[0]}")
+                    known.append(Sent(f"{channel}/{earlier[0]}", state_of(here, pin, f"{channel}/{earlier[0]}"), True))
+                    continue
+            seq += 1
+            members = draft._asdict()
+            del members["to"], members["type"]
+            line = seal(
+                signer,
+                wire=pin.wire,
+                sender=sender,
+                recipient=recipient,
+                seq=seq,
+                prev=prev,
+                ts=utc_now(),
+                trust=trust,
+                type=draft.type,
+                ack=ack,
+                **members,
+            )
+            prev = head(line[:-1])
+            if draft.idem is not None:
+                issued[draft.idem] = (seq, line[:-1])
+            lines.append(line)
+            known.append(None)
+        return lines
+
+    ends = iter(
+        journal.append(
+            here.places,
+            pin.wire,
+            channel,
+            build,
+            copy_to=here.places.coordination,
+            floor=pin.accepted.get(channel),
+            on_incident=lambda found: _raise(here, found),
+        )
+    )
+    return [sent or Sent(f"{channel}/{next(ends).seq}", STORED) for sent in known]
+
+
+def _find_idem(here: Here, channel: str, end: Position, idem: str) -> tuple[int, bytes] | None:
+    """Return number and bytes of the line of this channel that carries `idem`; the newest segments first."""
+    needle = b'"idem":' + strictjson.dumps(idem)
+    for number in range(end.segment, 0, -1):
+        data = journal.read_segment(here.places, channel, number)
+        if needle not in data:
+            continue
+        for raw in lines_of(data):
+            if needle in raw:
+                line = parse(raw)
+                try:
+                    if content(line).get("idem") == idem:
+                        return line.seq, raw
+                except LineError:
+                    continue
+    return None
+
+
+def _same_content(draft: Draft, raw: bytes, message_id: str) -> None:
+    said = {k: v for k, v in content(parse(raw)).items() if k not in (*FIXED, *TRAILING, "ack")}
+    said["type"] = parse(raw).type
+    wanted = {k: v for k, v in draft._asdict().items() if v is not None and k != "to"}
+    if "refs" in wanted:
+        wanted["refs"] = list(wanted["refs"])
+    if said != wanted:
+        raise UsageError(
+            f"--idem {draft.idem!r} was used for {message_id}, which says something else; nothing was sent",
+            reason="idem-conflict",
+            next_step=f"wire show {message_id}",
+        )
+
+
+def _warnings(pin: Pin, agent: str, signer: Signer, recipients: set[str]) -> tuple[str, ...]:
+    known = {*pin.names.agents, *pin.names.groups, EVERYONE}
+    warnings = [
+        f"{name!r} is not in this machine's copy of the trust (version {pin.trust_version}); the line waits for "
+        f"whoever "
+        "gets that name"
+        for name in sorted(recipients - known)
+    ]
+    if signer.key_id not in pin.names.keys.get(agent, ()):
+        warnings.append(f"{agent!r} is not approved yet; its lines wait here and go out by themselves after approval")
+    if pin.frozen is not None:
+        warnings.append(f"publishing is frozen since {pin.frozen.since} ({pin.frozen.code}); see `wire status`")
+    return tuple(warnings)
+
+
+def _raise(here: Here, found: journal.Finding) -> None:
+    from wire.store import incidents
+
+    incidents.raise_(here.places.incidents_dir, **found._asdict())
