@@ -268,7 +268,8 @@ def _body(argument: str | None, file: str | None, as_json: bool) -> str | dict[s
     if len(data) > LINE_MAX:
         raise UsageError(f"{where} has more than {LINE_MAX} bytes, the limit of a line", reason="too-large")
     if as_json and data.lstrip()[:1] == b"{":
-        return _object(data.strip(), where)
+        document: dict[str, Any] = _object(data.strip(), where)
+        return document
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -284,6 +285,7 @@ def _object(data: bytes, where: str) -> dict[str, Any]:
         raise UsageError(
             f"{where} is not a strict JSON object: {error}; nothing was sent", reason="bad-json"
         ) from error
+    return value
 
 
 def _opened(path: str) -> Any:

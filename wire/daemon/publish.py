@@ -1,8 +1,8 @@
 """Our commit on the incoming tip (PROTOCOL.md, section "What a machine publishes").
 
 A commit of ours writes exactly our own accepted bytes, and puts missing or unsigned trust files back; everything else
-is the tip's. That is the rebase of single-writer files, and it touches no work tree. Foreign bytes in our own folders and
-illegal shapes below `_coordination/` disappear by it; nobody else's folder is touched.
+is the tip's. That is the rebase of single-writer files, and it touches no work tree. Foreign bytes in our own folders
+and illegal shapes below `_coordination/` disappear by it; nobody else's folder is touched.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,8 @@
 """The clone as a person finds it: branch, HEAD, index and the files that are not channels.
 
 Nothing in a cycle needs the work tree, the index or HEAD, so whatever a person does there cannot harm the wire. This
-puts them in order afterwards, and never throws work of a person away: commits that only they have get a rescue ref and an
-incident first, and a half-done rebase or merge is set aside with what it names.
+puts them in order afterwards, and never throws work of a person away: commits that only they have get a rescue ref and
+an incident first, and a half-done rebase or merge is set aside with what it names.
 
 The new index is built beside the old one and takes its place by a rename, under git's own lock file; while somebody
 else holds that lock, tidying waits for the next time. A lock of nobody is set aside after `STALE_LOCK_SECONDS`.

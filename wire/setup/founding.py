@@ -144,7 +144,7 @@ def _free_branch(git: Git, remote: str, branch: str | None) -> str:
                 f"the branch {short!r} of {redact_url(remote)} already carries a wire",
                 reason="already-a-wire",
                 next_step=(
-                    f"ask its founder for the checkpoint, then: wire join {redact_url(remote)} --as NAME --trust 1:SHA256:…"
+                    f"ask for the checkpoint, then: wire join {redact_url(remote)} --as NAME --trust 1:SHA256:…"
                 ),
             )
     chosen = branch or (OWN_BRANCH if heads else default or EMPTY_BRANCH)
@@ -164,8 +164,8 @@ def _seed(site: Site, pin: Pin, chain: Chain) -> None:
         path = trust_path(document.version)
         changes += [Put(path.encode(), data=document.raw), Put(f"{path}.sig".encode(), data=signatures)]
     commit = site.git.write_commit(OUTGOING_REF, base=None, parents=(), message="wire: the beginning", changes=changes)
-    # Where this fails, nobody knows whether the remote has it: everything stays, and the same command goes on from
-    here.present = site.git.ls_remote(pin.remote, f"refs/heads/{pin.branch}").get(f"refs/heads/{pin.branch}")
+    # Where this fails, nobody knows whether the remote has it: everything stays, and the same command goes on.
+    present = site.git.ls_remote(pin.remote, f"refs/heads/{pin.branch}").get(f"refs/heads/{pin.branch}")
     if present is not None and _genesis_at(site, pin) == chain.documents[0].raw:
         return
     result = site.git.push(pin.remote, f"{commit}:refs/heads/{pin.branch}")

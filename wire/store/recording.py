@@ -1,7 +1,7 @@
 """Noting what was accepted, for people and for speed: when it was first seen, and where it stands.
 
-Called after the pin was saved. Nothing here decides what a reader is shown, so trouble with it never stops a cycle and is
-returned instead: a damaged index is moved aside and made anew, and what it lacks is read from the lines themselves.
+Called after the pin was saved. Nothing here decides what a reader is shown, so trouble with it never stops a cycle and
+is returned instead: a damaged index is moved aside and made anew, and what it lacks is read from the lines themselves.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -142,8 +142,9 @@ def _choose(requests: Sequence[Request], name: str, fingerprint: str | None) -> 
         raise UsageError(
             f"no request for {name!r} has the fingerprint {fingerprint[:60]}; found: {listed}",
             reason="fingerprint",
-            next_step="ask the newcomer for the fingerprint that `wire join` printed; if it differs, somebody else
-        asked", )
+            next_step="ask the newcomer for the fingerprint that `wire join` printed; "
+            "if it differs, somebody else asked",
+        )
     if len(requests) > 1:
         raise UsageError(
             f"{len(requests)} keys ask to join as {name!r}: {listed}",
