@@ -19,14 +19,14 @@ from wire.errors import UsageError
 from wire.protocol import strictjson
 from wire.protocol.codes import Code
 from wire.protocol.encoding import LINE_TYPE, Signer, b64, sha256_hex
-from wire.protocol.messages import OPTIONAL, check_content
+from wire.protocol.messages import FIXED, OPTIONAL, TRAILING, check_content
 from wire.protocol.names import valid_channel
 
 LINE_MAX = 65_536
 """Bytes of one line, its newline included."""
 
 _PREFIX = re.compile(
-    r'\{"v":1,"wire":"([0-9a-f]{32})","from":"([a-z0-9-]{1,32})","to":"([a-z0-9-]{1,32})","seq":([1-9][0-9]{0,15}),'
+    r'\{"v":1,"wire":"([0-9a-f]{32})","from":"([a-z0-9-]{1,32})","to":"([a-z0-9-]{1,32})","seq":([1-9][0-9]{0,14}),'
     r'"prev":"([0-9a-f]{64})","ts":"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z)",'
     r'"trust":"([1-9][0-9]{0,8}:[0-9a-f]{16})","type":"([a-z][a-z0-9_-]{0,31})",'
 )
@@ -59,6 +59,8 @@ class Line(NamedTuple):
     type: str
     key_id: str
     signature: bytes
+    middle_at: int
+    """Where the optional members begin in `raw`."""
 
     @property
     def channel(self) -> str:
@@ -117,7 +119,10 @@ def parse(raw: bytes) -> Line:
     if trailer is None or prefix is None or prefix.end() > start + 1:
         raise LineError(Code.SIGNATURE, _guess(raw))
     wire, sender, recipient, seq, prev, ts, trust, kind = prefix.groups()
-    return Line(raw, wire, sender, recipient, int(seq), prev, ts, trust, kind, trailer[1], a2b_base64(trailer[2]))
+    signature = a2b_base64(trailer[2])
+    return Line(
+        raw, wire, sender, recipient, int(seq), prev, ts, trust, kind, trailer[1], signature, prefix.end()
+    )  # fmt: skip
 
 
 def seal(
@@ -159,7 +164,7 @@ def seal(
     if problem is not None:
         raise UsageError(f"the message was not sent: {problem[1]}", reason="bad-content")
     try:
-        written = strictjson.dumps(members)
+        written = _written(members)
         if any(isinstance(member, (dict, list)) for member in members.values()):
             strictjson.loads(written)
     except strictjson.StrictError as error:
@@ -177,19 +182,52 @@ def seal(
 
 
 def content(line: Line) -> dict[str, Any]:
-    """Parse a line strictly and check its members; call it after the signature held.
+    """Return all members of a line, strictly parsed and checked; call it after the signature held.
 
     Raises:
         LineError: `SCHEMA` or `SIZE`; the line keeps its place in the chain and is shown as unreadable.
     """
-    try:
-        members = strictjson.loads(line.raw)
-    except strictjson.StrictError as error:
-        raise LineError(Code.SCHEMA, str(error)) from error
-    problem = check_content(members)
+    optional = _optional(line)
+    problem = check_content({"to": line.recipient, "type": line.type, **optional})
     if problem is not None:
         raise LineError(*problem)
+    return {
+        "v": 1, "wire": line.wire, "from": line.sender, "to": line.recipient, "seq": line.seq, "prev": line.prev,
+        "ts": line.ts, "trust": line.trust, "type": line.type, **optional, "key": line.key_id,
+        "sig": line.raw[-SIGNATURE_MEMBER_BYTES + 8 : -2].decode("ascii"),
+    }  # fmt: skip
+
+
+def _optional(line: Line) -> dict[str, Any]:
+    """Parse what stands between prefix and trailer.
+
+    Those two are JSON by their form, so the whole is strict JSON if and only if the middle, in braces, is an object
+    with members of its own and none of theirs. Parsing them again would be half of the work.
+    """
+    end = len(line.raw) - TRAILER_BYTES
+    if line.middle_at > end:  # prefix and trailer share their comma
+        return {}
+    try:
+        members = strictjson.loads(b"{%s}" % line.raw[line.middle_at : end])
+    except strictjson.StrictError as error:
+        raise LineError(Code.SCHEMA, str(error)) from error
+    if not members:
+        raise LineError(Code.SCHEMA, "not JSON: two commas without a member between them")
+    for name in members:
+        if name in FIXED or name in TRAILING:
+            raise LineError(Code.SCHEMA, f"duplicate key {name!r}")
     return members
+
+
+def _written(members: dict[str, Any]) -> bytes:
+    body = members.get("body")
+    if not isinstance(body, strictjson.Verbatim):
+        return strictjson.dumps(members)
+    parts = (
+        b'"%s":%s' % (name.encode("ascii"), body.text if value is body else strictjson.dumps(value))
+        for name, value in members.items()
+    )
+    return b"{%s}" % b",".join(parts)
 
 
 def _guess(raw: bytes) -> str:

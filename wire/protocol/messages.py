@@ -131,6 +131,6 @@ def check_content(members: dict[str, Any]) -> tuple[Code, str] | None:
 
 
 def _too_long(name: str, value: Any) -> bool:
-    if name == "subject":
-        return isinstance(value, str)
+    if name in ("subject", "idem"):
+        return isinstance(value, str) and value != ""
     return name == "refs" and isinstance(value, list) and all(isinstance(ref, str) for ref in value)

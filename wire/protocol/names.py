@@ -15,7 +15,8 @@ RESERVED = frozenset({"all", "trust", "requests", "wire", "presence"}) | _WINDOW
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?", re.ASCII)
 _SEGMENT = re.compile(r"([0-9]{6,9})\.jsonl", re.ASCII)
-_NUMBER = re.compile(r"[1-9][0-9]{0,15}", re.ASCII)
+# 15 digits stay below 2^53-1, whatever they are, so that a `seq` is an integer of strict JSON.
+_NUMBER = re.compile(r"[1-9][0-9]{0,14}", re.ASCII)
 EVERYONE = "all"
 
 

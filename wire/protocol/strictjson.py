@@ -5,6 +5,7 @@ beyond 2^53-1; floats outside `body`; lone surrogates; nesting deeper than 32; b
 """
 
 import json
+import re
 from typing import Any, NoReturn
 
 MAX_DEPTH = 32
@@ -55,7 +56,7 @@ def dumps(value: object) -> bytes:
     """Return `value` as compact UTF-8 JSON without spaces between tokens.
 
     Raises:
-        StrictError: NaN, Infinity, or a string with a lone surrogate.
+        StrictError: NaN, Infinity, a string with a lone surrogate, or a value that JSON does not have.
     """
     try:
         return _ENCODER.encode(value).encode("utf-8")
@@ -63,10 +64,32 @@ def dumps(value: object) -> bytes:
         raise StrictError(f"a lone surrogate (U+{ord(error.object[error.start]):04X}) in a string") from None
     except RecursionError:
         raise StrictError(_TOO_DEEP) from None
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise StrictError(str(error)) from None
 
 
+class Verbatim(dict[str, Any]):
+    """An object that is written as the text it came as, but for the whitespace between its tokens.
+
+    What a program sends as `0.00001` or `1.10` is then signed, and shown to its readers, as that: the next printer
+    would make `1e-05` and `1.1` of it.
+
+    Args:
+        data: one object of strict JSON, which may hold floats.
+
+    Raises:
+        StrictError: it is anything else.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        top = loads(b'{"body":%s}' % data)
+        if top.keys() != {"body"} or not isinstance(top["body"], dict):
+            raise StrictError("not one JSON object")
+        super().__init__(top["body"])
+        self.text = _TOKENS.sub(lambda token: token[1] or b"", data)
+
+
+_TOKENS = re.compile(rb'("(?:[^"\\]|\\.)*")|[ \t\r\n]+')
 _TOO_DEEP = f"nesting too deep: more than {MAX_DEPTH} levels"
 
 

@@ -1,0 +1,210 @@
+"""Sealing and opening lines: what a writer refuses, what a person is told about bytes that are no line, exact text."""
+
+import json
+from typing import Any
+
+import pytest
+
+from wire.errors import UsageError
+from wire.protocol import strictjson
+from wire.protocol.chain import Position, step
+from wire.protocol.codes import Code
+from wire.protocol.encoding import Signer, key_id, parse_checkpoint, unb64
+from wire.protocol.line import LINE_MAX, LineError, content, genesis, head, parse, seal
+from wire.protocol.names import check_name, parse_id, segment_name, split_channel
+
+WIRE = "0123456789abcdef" * 2
+SIGNER = Signer(bytes(range(32)))
+FIXED: dict[str, Any] = {
+    "wire": WIRE, "sender": "mac", "recipient": "spark", "seq": 1, "prev": genesis(WIRE, "mac/spark"),
+    "ts": "2026-11-29T11:20:00.123Z", "trust": "2:0011223344556677", "type": "message",
+}  # fmt: skip
+
+
+class Ring:
+    """A trust in which mac's key is active."""
+
+    public, status, positions = SIGNER.public, "active", {}  # type: ignore[var-annotated]
+
+    def owner(self, identifier: str) -> "tuple[str, Ring] | None":
+        return ("mac", self) if identifier == SIGNER.key_id else None
+
+
+def sealed(**changed: Any) -> bytes:
+    return seal(SIGNER, **{**FIXED, **changed})
+
+
+def judged(raw: bytes) -> Code | None:
+    return step(Position.start(WIRE, "mac/spark"), raw, wire=WIRE, channel="mac/spark", keys=Ring()).code
+
+
+# What a writer refuses
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        pytest.param({"type": "Message"}, "bad-content", id="a type in capitals"),
+        pytest.param({"seq": 0}, "bad-content", id="seq 0"),
+        pytest.param({"seq": 10**15}, "bad-content", id="a seq of 16 digits"),
+        pytest.param({"ts": "now"}, "bad-content", id="another clock"),
+        pytest.param({"ts": '2026-11-29T11:20:00.123Z","x":"'}, "bad-content", id="a member smuggled into ts"),
+        pytest.param({"recipient": "mac"}, "bad-content", id="a line to its author"),
+        pytest.param({"recipient": "trust"}, "bad-content", id="a reserved recipient"),
+        pytest.param({"recipient": "sp\u00e4rk"}, "bad-content", id="a recipient beyond ASCII"),
+        pytest.param({"colour": "red"}, "bad-content", id="an unknown member"),
+        pytest.param({"subject": "s" * 201}, "bad-content", id="a long subject"),
+        pytest.param({"refs": ("a", "b")}, "bad-content", id="refs that are no list"),
+        pytest.param({"type": "reply"}, "bad-content", id="a reply to nothing"),
+        pytest.param({"recipient": "all", "ack": [1, "0" * 64]}, "bad-content", id="an ack to all"),
+        pytest.param({"body": float("nan")}, "bad-content", id="a body that is a number"),
+        pytest.param({"body": {"n": float("nan")}}, "bad-content", id="NaN"),
+        pytest.param({"body": {"n": float("inf")}}, "bad-content", id="infinity"),
+        pytest.param({"body": {"n": 2**53}}, "bad-content", id="2^53"),
+        pytest.param({"body": {"n": 10**5000}}, "bad-content", id="a number of 5,000 digits"),
+        pytest.param({"enc": {"n": 1.5}}, "bad-content", id="a float outside of the body"),
+        pytest.param({"body": "\udcb2"}, "bad-content", id="a lone surrogate"),
+        pytest.param({"body": {"\ud800": 1}}, "bad-content", id="a lone surrogate in a name"),
+        pytest.param({"body": {1: "a", "1": "b"}}, "bad-content", id="two names that JSON writes alike"),
+        pytest.param({"body": {"when": object()}}, "bad-content", id="what JSON cannot say"),
+        pytest.param({"body": {b"x": 1}}, "bad-content", id="a name in bytes"),
+        pytest.param({"body": "x" * LINE_MAX}, "too-large", id="a long body"),
+    ],
+)
+def test_a_writer_refuses_what_a_reader_would(changed: dict[str, Any], reason: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        sealed(**changed)
+    assert refused.value.reason == reason
+
+
+def test_a_writer_refuses_nesting_that_never_ends() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(100_000):
+        deep = {"d": deep}
+    circular: dict[str, Any] = {}
+    circular["d"] = circular
+    for body in (deep, circular):
+        with pytest.raises(UsageError):
+            sealed(body=body)
+
+
+def test_the_longest_line_that_can_be_sealed_is_the_longest_that_is_read() -> None:
+    rest = len(sealed(body=""))
+    raw = sealed(body="x" * (LINE_MAX - rest))
+    assert len(raw) == LINE_MAX
+    assert judged(raw[:-1]) is None
+    with pytest.raises(UsageError, match="65537 bytes; the limit is 65536"):
+        sealed(body="x" * (LINE_MAX - rest + 1))
+
+
+def test_members_that_are_none_are_left_out() -> None:
+    assert sealed(body=None, subject=None) == sealed()
+    assert "ack_required" in content(parse(sealed(ack_required=False)[:-1]))
+
+
+# Exact text
+
+
+@pytest.mark.parametrize("number", ["0.00001", "1.10", "1e2", "1E+2", "-0", "-0.0", "100000000000000000000.0", "1.0"])
+def test_numbers_are_signed_as_they_were_sent(number: str) -> None:
+    body = strictjson.Verbatim(f' {{ "n" : {number} , "t":" a\\u00e9 \\" b " }}\n'.encode())
+    raw = sealed(body=body, subject="s", refs=["r"])
+    assert f'"subject":"s","body":{{"n":{number},"t":" a\\u00e9 \\" b "}},"refs":["r"],'.encode() in raw
+    assert raw.count(b"\n") == 1
+    assert judged(raw[:-1]) is None
+    read = content(parse(raw[:-1]))["body"]
+    assert read == {"n": json.loads(number), "t": ' aé " b '}
+    assert body == read
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"", b"1", b'"x"', b"[]", b"{", b'{"a":1}}', b'{},"priority":"high"', b'{},"body":{}', b'{"a":1,"a":2}',
+        b'{"a":1e400}', b'{"a":9007199254740992}', b'{"a":"\\ud800"}', b"\xff{}", b"[" * 100_000,
+        b'{"a":' + b"[" * 31 + b"]" * 31 + b"}",
+    ],
+)  # fmt: skip
+def test_exact_text_is_one_strict_object(data: bytes) -> None:
+    with pytest.raises(strictjson.StrictError):
+        strictjson.Verbatim(data)
+
+
+def test_exact_text_is_judged_like_any_other_body() -> None:
+    with pytest.raises(UsageError):
+        sealed(type="incident", body=strictjson.Verbatim(b'{"code":"GAP"}'))
+    assert judged(sealed(body=strictjson.Verbatim(b"{}"))[:-1]) is None
+
+
+# What a person is told
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        (b"", "an empty line"),
+        (b"\xef\xbb\xbf" + sealed()[:-1], "byte order mark"),
+        (sealed()[:-1] + b"\r", "CR LF"),
+        (bytes(100), "NUL"),
+        (b"<<<<<<< HEAD", "conflict marker"),
+        (b"=======", "conflict marker"),
+        (sealed()[:-1].replace(b'"v":1,', b'"v":2,'), "another protocol version"),
+        (b'{"body":"hello"}', "no signature"),
+        (sealed()[:-20], "torn"),
+        (sealed()[:-1].replace(b'"seq":1,', b'"seq":01,'), "at a fixed place"),
+        (b"\xff", "invalid UTF-8 at byte 0"),
+        (b"x" * LINE_MAX, "65537 bytes; the limit is 65536"),
+    ],
+)
+def test_a_person_is_told_what_bytes_look_like(raw: bytes, said: str) -> None:
+    with pytest.raises(LineError, match=said):
+        parse(raw)
+
+
+def test_what_stands_where() -> None:
+    raw = sealed(subject="s")[:-1]
+    line = parse(raw)
+    assert (line.channel, line.id, line.trust_version, line.head) == ("mac/spark", "mac/spark/1", 2, head(raw))
+    assert raw[line.middle_at :].startswith(b'"subject":"s","key":"')
+    assert line.body_bytes + b"" == raw[: raw.rindex(b',"sig":')] + b"}"
+    assert line.key_id == key_id(SIGNER.public)
+    assert repr(SIGNER) == f"Signer(key_id={SIGNER.key_id!r})"
+
+
+def test_every_byte_of_a_line_is_held_by_its_signature() -> None:
+    raw = sealed(body={"a": [1, "b"]}, subject="s")[:-1]
+    assert judged(raw) is None
+    for index in range(len(raw)):
+        for bit in range(8):
+            changed = raw[:index] + bytes([raw[index] ^ 1 << bit]) + raw[index + 1 :]
+            assert judged(changed) is not None, (index, bit)
+        assert judged(raw[:index] + raw[index + 1 :]) is not None, f"byte {index} deleted"
+        assert judged(raw[:index] + b" " + raw[index:]) is not None, f"a space inserted at {index}"
+        assert judged(raw[:index]) is not None, f"cut at {index}"
+
+
+# Names, with words for people
+
+
+def test_names_are_refused_in_words() -> None:
+    assert check_name("mac") == "mac"
+    with pytest.raises(UsageError, match="agent 'all' is a reserved word"):
+        check_name("all", "agent")
+    with pytest.raises(UsageError, match="is not 1 to 32 of a-z, 0-9 and inner hyphens"):
+        check_name("Mac")
+    assert split_channel("mac/spark") == ("mac", "spark")
+    with pytest.raises(UsageError, match="one is written mac/spark"):
+        split_channel("mac")
+    assert parse_id("mac/spark/42") == ("mac/spark", 42)
+    with pytest.raises(UsageError, match="one is written mac/spark/42"):
+        parse_id("mac/spark")
+    assert segment_name(7) == "000007.jsonl"
+
+
+def test_signers_need_seeds_of_32_bytes() -> None:
+    with pytest.raises(ValueError, match="32 bytes, not 31"):
+        Signer(bytes(31))
+    with pytest.raises(ValueError, match="not the canonical spelling"):
+        unb64("AB==", 1)
+    with pytest.raises(ValueError, match="has the form"):
+        parse_checkpoint("3")
