@@ -1,0 +1,45 @@
+"""Everything that wire asks of git: hardened children, classified failures, typed plumbing.
+
+Only this package imports GitPython, and only when the first child starts. Rules that it keeps:
+
+- No child prompts, signs, runs hooks, follows another repository's variables, outlives its time, or leaves processes,
+  locks or half-written files behind.
+- What git says is parsed from formats made for programs; paths and contents are bytes, object ids are validated.
+- A failure is a `GitFailed` whose `kind` says what to do about it, in git's own words and without credentials.
+- Nothing here judges content: a fetched object is only as good as the verifier says.
+
+    git = Git("/w/.git", environ=os.environ, runtime_dir="/run/user/1000/wire")
+    git.fetch(remote, ["+refs/heads/main:refs/wire/incoming"], max_bytes=64 << 20)
+    history = git.history(verified, git.resolve("refs/wire/incoming"), max_count=1000)
+    commit = git.write_commit("refs/wire/outgoing", base=tip, parents=[tip], message="mac: 1 line", changes=[…])
+    result = git.push(remote, f"{commit}:refs/heads/main")
+"""
+
+from wire.gitio.classify import REMOTE_KINDS, GitFailed, Kind, printable, redact_url
+from wire.gitio.core import Result
+from wire.gitio.fastimport import Drop, Put
+from wire.gitio.git import OLDEST_GIT, Git, RefUpdate
+from wire.gitio.packing import Counts
+from wire.gitio.parse import Change, Commit, Entry, History, PushResult
+from wire.gitio.remote import REPLACEABLE
+
+__all__ = [
+    "OLDEST_GIT",
+    "REMOTE_KINDS",
+    "REPLACEABLE",
+    "Change",
+    "Commit",
+    "Counts",
+    "Drop",
+    "Entry",
+    "Git",
+    "GitFailed",
+    "History",
+    "Kind",
+    "PushResult",
+    "Put",
+    "RefUpdate",
+    "Result",
+    "printable",
+    "redact_url",
+]

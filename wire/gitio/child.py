@@ -1,0 +1,366 @@
+"""Run one child process to its end, and leave nothing of it behind.
+
+Rules that it keeps:
+
+1. Children are started through GitPython (`git.cmd.Git(folder).execute(..., as_process=True)`), imported at the first
+   use: the import costs 80 ms and starts a `git version`. GitPython adds to the inherited environment and cannot take
+   away, so variables that must go are removed by `env -u`.
+2. A child leads its own session and process group: it has no terminal, and all that it started can be signalled.
+3. Its pipes are drained together and into bounded memory. It is neither trusted to end when its pipes close nor to
+   close them when it ends: a helper in the background may hold them.
+4. Whatever ends a run early (time, `cancel()`, an exception, too much output) ends the group: SIGTERM, so that git
+   removes its lock files, a few seconds of grace, then SIGKILL.
+
+    ended = Runner("/w/.git").run(["/usr/bin/git", "version"], {"PATH": "/usr/bin"}, timeout=10)
+
+It knows nothing of git's meaning: an exit status is a number here.
+"""
+
+import contextlib
+import functools
+import os
+import selectors
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import IO, TYPE_CHECKING, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from git.cmd import Git as GitCommand
+
+Cut = Literal["timeout", "cancelled", "output", "enough", "size"]
+"""Why a run did not end by itself: its time was up, `cancel()`, more output than allowed, the sink had enough, or
+(found out by the caller) a file reached its limit."""
+
+GRACE = 3.0
+"""Seconds between SIGTERM and SIGKILL."""
+
+_TICK = 0.5
+_CHUNK = 1 << 16
+_STDERR_HALF = 1 << 16
+_ENV = "/usr/bin/env"
+
+
+class Ended(NamedTuple):
+    """Hold what a child left: exit status (negative: a signal), output, and why it was cut short, if it was."""
+
+    status: int
+    stdout: bytes
+    stderr: bytes
+    cut: Cut | None
+    pid: int
+    killed: bool
+
+
+class NotStarted(Exception):
+    """The program could not be started at all; the text says why."""
+
+
+class Runner:
+    """Run children in one folder, one at a time.
+
+    One thread uses a runner; only `cancel` may be called from any other.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._group: int | None = None
+        self._asked_to_end = False
+        self._stopped = False
+        self._killed = False
+
+    def run(
+        self,
+        argv: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        timeout: float,
+        input: bytes | None = None,
+        max_output: int | None = None,
+        sink: Callable[[bytes], bool] | None = None,
+        pass_fds: Sequence[int] = (),
+    ) -> Ended:
+        """Run `argv` and return how it ended.
+
+        Args:
+            environment: everything that the child sees; nothing else of ours gets through.
+            timeout: seconds until the whole group is ended.
+            input: bytes for its standard input, which is `/dev/null` otherwise.
+            max_output: bytes of standard output after which it is ended.
+            sink: takes each piece of standard output instead of it being collected; False ends the child.
+
+        Raises:
+            NotStarted: the program or the folder cannot be used.
+        """
+        if self._stopped:
+            return Ended(-signal.SIGTERM, b"", b"", "cancelled", 0, False)
+        deadline = time.monotonic() + timeout
+        # A name in argv at worst; values never are.
+        unwanted = [name for name in os.environ if name not in environment]
+        prefix = [_ENV, *(part for name in unwanted for part in ("-u", name))] if unwanted else []
+        self._killed = False
+        try:
+            started = _command_class()(self._folder).execute(
+                [*prefix, *argv],
+                istream=subprocess.PIPE if input is not None else None,
+                as_process=True,
+                env=environment,
+                start_new_session=True,
+                pass_fds=tuple(pass_fds),
+            )
+        except OSError as e:
+            raise NotStarted(f"cannot start {argv[0]}: {e.strerror or e}") from e
+        except _not_found() as e:
+            raise NotStarted(f"cannot start {argv[0]}: no such program") from e
+        process = started.proc
+        if process is None or process.stdout is None or process.stderr is None:
+            raise NotStarted(f"cannot start {argv[0]}: no pipes")
+        try:
+            with self._lock:
+                self._group = process.pid
+                if self._asked_to_end:
+                    _signal_group(process.pid, signal.SIGTERM)
+            # From here on the process is ours: GitPython's wrapper would wait for it without a limit.
+            started.proc = None
+            outputs = (process.stdout, process.stderr)
+            talk = _Conversation(process, outputs, input or b"", max_output, sink, self._wants_end)
+            cut = talk.run(deadline)
+            if cut is not None:
+                self._end(process)
+            status = process.wait()
+            return Ended(status, bytes(talk.stdout), bytes(talk.stderr), cut, process.pid, self._killed)
+        except BaseException:
+            self._end(process)
+            raise
+        finally:
+            with self._lock:
+                self._group = None
+                self._asked_to_end = False
+            for stream in (process.stdin, process.stdout, process.stderr):
+                if stream is not None:
+                    with contextlib.suppress(OSError):
+                        stream.close()
+
+    def cancel(self, *, stop: bool = False) -> None:
+        """End the running child's group gracefully; callable from any thread, harmless when nothing runs.
+
+        Args:
+            stop: also refuse every later child, for a thread that is to finish.
+        """
+        with self._lock:
+            self._stopped = self._stopped or stop
+            if self._group is not None:
+                self._asked_to_end = True
+                _signal_group(self._group, signal.SIGTERM)
+
+    def _wants_end(self) -> bool:
+        return self._asked_to_end
+
+    def _end(self, process: "subprocess.Popen[bytes]") -> None:
+        group = process.pid
+        give_up = time.monotonic() + GRACE
+        _signal_group(group, signal.SIGTERM)
+        try:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(GRACE)
+            # The leader is gone; what it started may still be cleaning up (a local remote's receive-pack has locks).
+            _wait_for_group(group, give_up)
+        finally:
+            if _group_exists(group):
+                self._killed = True
+                _signal_group(group, signal.SIGKILL)
+                # They are as good as gone; but who looks right away should see none.
+                _wait_for_group(group, time.monotonic() + 0.5)
+            # A process that sleeps inside the kernel (a dead network disk) can't be waited for; it dies when it wakes.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(GRACE)
+
+
+class _Conversation:
+    """Feed and drain one process until it ends, a limit is reached or somebody wants the end."""
+
+    def __init__(
+        self,
+        process: "subprocess.Popen[bytes]",
+        outputs: tuple[IO[bytes], IO[bytes]],
+        data: bytes,
+        max_output: int | None,
+        sink: Callable[[bytes], bool] | None,
+        wants_end: Callable[[], bool],
+    ) -> None:
+        self.stdout = bytearray()
+        self.stderr = bytearray()
+        self._process = process
+        self._outputs = outputs
+        self._stdin = process.stdin
+        self._left = memoryview(data)
+        self._max_output = max_output
+        self._sink = sink
+        self._wants_end = wants_end
+        self._poll = selectors.PollSelector()
+        self._exit_fd = _exit_fd(process.pid)
+        if self._exit_fd is not None:
+            self._poll.register(self._exit_fd, selectors.EVENT_READ)
+        for stream in outputs:
+            os.set_blocking(stream.fileno(), False)
+            self._poll.register(stream, selectors.EVENT_READ)
+        if self._stdin is not None:
+            os.set_blocking(self._stdin.fileno(), False)
+            self._poll.register(self._stdin, selectors.EVENT_WRITE)
+
+    def run(self, deadline: float) -> Cut | None:
+        """Return None when the process ended by itself, or why it has to be ended."""
+        try:
+            return self._run(deadline)
+        finally:
+            self._poll.close()
+            if self._exit_fd is not None:
+                os.close(self._exit_fd)
+
+    def _run(self, deadline: float) -> Cut | None:
+        while True:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return "timeout"
+            ready: set[object] = {key.fileobj for key, _ in self._poll.select(self._pause(left))}
+            ended = self._exit_fd in ready if self._exit_fd is not None else self._process.poll() is not None
+            if self._stdin is not None and self._stdin in ready:
+                self._write(self._stdin)
+            cut = self._read(ended, ready)
+            if cut is not None:
+                return cut
+            if ended:
+                return "cancelled" if self._wants_end() and self._process.wait() != 0 else None
+            if self._wants_end():
+                return "cancelled"
+
+    def _pause(self, left: float) -> float:
+        if self._exit_fd is not None:
+            return min(left, _TICK)
+        # Without a descriptor for the exit we look for it, often once its pipes are closed.
+        return min(left, 0.05 if len(self._poll.get_map()) else 0.002)
+
+    def _write(self, stdin: IO[bytes]) -> None:
+        try:
+            if self._left:
+                self._left = self._left[os.write(stdin.fileno(), self._left[: _CHUNK * 4]) :]
+        except BlockingIOError:
+            return
+        except BrokenPipeError:
+            # It ended without reading all; its status says why.
+            self._left = memoryview(b"")
+        if not self._left:
+            self._poll.unregister(stdin)
+            with contextlib.suppress(BrokenPipeError):
+                stdin.close()
+
+    def _read(self, ended: bool, ready: set[object]) -> Cut | None:
+        for stream in self._outputs:
+            while stream.fileno() in self._poll.get_map() and (ended or stream in ready):
+                chunk = _read_some(stream)
+                if chunk is None:
+                    break
+                if not chunk:
+                    self._poll.unregister(stream)
+                    break
+                if stream is self._outputs[1]:
+                    self._note(chunk)
+                elif (cut := self._take(chunk)) is not None:
+                    return cut
+                if not ended:
+                    break
+        return None
+
+    def _take(self, chunk: bytes) -> Cut | None:
+        if self._sink is not None:
+            return None if self._sink(chunk) else "enough"
+        self.stdout += chunk
+        return "output" if self._max_output is not None and len(self.stdout) > self._max_output else None
+
+    def _note(self, chunk: bytes) -> None:
+        self.stderr += chunk
+        if len(self.stderr) > 3 * _STDERR_HALF:
+            # The cause stands at the beginning or at the end of a flood.
+            del self.stderr[_STDERR_HALF:-_STDERR_HALF]
+
+
+def _read_some(stream: IO[bytes]) -> bytes | None:
+    try:
+        return os.read(stream.fileno(), _CHUNK)
+    except BlockingIOError:
+        return None
+
+
+def _exit_fd(pid: int) -> int | None:
+    # Linux tells of an exit through a descriptor; elsewhere we look.
+    if not hasattr(os, "pidfd_open"):
+        return None
+    try:
+        return os.pidfd_open(pid)
+    except OSError:
+        return None
+
+
+def _signal_group(group: int, number: int) -> None:
+    # Gone already is what we want; macOS answers EPERM for a group of zombies.
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)
+
+
+def _group_exists(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except (ProcessLookupError, PermissionError):
+        return False
+    # Orphans that died wait for a parent to notice; in a container without an init that is never.
+    states = _states(group)
+    return states is None or any(state != b"Z" for state in states)
+
+
+def _states(group: int) -> list[bytes] | None:
+    """Return the states of the processes in a group; None where the system has no `/proc`."""
+    if not os.path.exists("/proc/self/stat"):
+        return None
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(f"/proc/{name}/stat", "rb") as file:
+                # The command's name stands in parentheses and may hold anything.
+                state, _, leader = file.read().rpartition(b") ")[2].split(b" ")[:3]
+                if int(leader) == group:
+                    found.append(state)
+    return found
+
+
+def _wait_for_group(group: int, until: float) -> None:
+    while time.monotonic() < until and _group_exists(group):
+        time.sleep(0.01)
+
+
+_importing = threading.Lock()
+
+
+@functools.cache
+def _command_class() -> "type[GitCommand]":
+    # Where git is missing GitPython would refuse to be imported; we say that ourselves, with the PATH.
+    name = "GIT_PYTHON_REFRESH"
+    with _importing:
+        before = os.environ.get(name)
+        os.environ[name] = "quiet"
+        try:
+            from git.cmd import Git as GitCommand
+        finally:
+            if before is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = before
+    return GitCommand
+
+
+def _not_found() -> type[Exception]:
+    from git.exc import GitCommandNotFound
+
+    return GitCommandNotFound

@@ -1,0 +1,412 @@
+"""The typed way to one repository: plumbing in, records out; see the package's docstring."""
+
+import os
+import re
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from wire.gitio import blobs, environment, fastimport, packing, parse, worktree
+from wire.gitio.classify import GitFailed, Kind
+from wire.gitio.core import Core, Result
+from wire.gitio.fastimport import Drop, Put
+from wire.gitio.packing import Counts
+from wire.gitio.parse import Change, Entry, History, PushResult
+from wire.gitio.remote import Remotes
+
+OLDEST_GIT = (2, 39)
+"""The oldest git that has all that is used here."""
+
+_TREE_OUTPUT = 64 << 20
+
+
+class RefUpdate(NamedTuple):
+    """One step of a transaction: `new` None deletes; `old` None is unchecked, and empty means "not there yet"."""
+
+    name: str
+    new: str | None
+    old: str | None = None
+
+
+class Git:
+    """Use one repository through hardened git children.
+
+    One thread uses an object; only `cancel` may be called from any other. All methods raise `GitFailed`, with `kind`.
+
+    Args:
+        git_dir: the repository (`….git`), which need not exist before `init`.
+        environ: the environment that wire was started with.
+        runtime_dir: a private folder (mode 0700) for shared ssh connections; None for none.
+        work_tree: folder of the files, for the commands that need it.
+        identity: name and address of commits.
+        timeout: seconds that a child may take unless the call says otherwise.
+        extra_config: pairs of key and value on top of the hardened settings.
+    """
+
+    def __init__(
+        self,
+        git_dir: str | os.PathLike[str],
+        *,
+        environ: Mapping[str, str],
+        runtime_dir: str | None = None,
+        work_tree: str | None = None,
+        identity: tuple[str, str] = ("wire", "wire@wire.invalid"),
+        timeout: float = 120.0,
+        extra_config: Iterable[tuple[str, str]] = (),
+    ) -> None:
+        self._core = Core(
+            os.fspath(git_dir),
+            environ=environ,
+            work_tree=work_tree,
+            identity=identity,
+            timeout=timeout,
+            extra_config=extra_config,
+        )
+        self._work_tree = work_tree
+        self._remotes = Remotes(self._core, runtime_dir)
+        self._format: str | None = None
+
+    @property
+    def git_dir(self) -> str:
+        """The absolute path of the repository."""
+        return self._core.git_dir
+
+    def run(
+        self,
+        *args: str,
+        input: bytes | None = None,
+        timeout: float | None = None,
+        ok: Collection[int] = (0,),
+        max_output: int | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> Result:
+        """Run any git command with the same care and return `Result(status, stdout, stderr)`.
+
+        Args:
+            input: its standard input, which is empty otherwise.
+            timeout: seconds after which the whole process group is ended.
+            ok: exit statuses that are no failure.
+            max_output: bytes of standard output after which it is ended (`too-large`).
+            env: variables on top of the hardened environment, such as `GIT_INDEX_FILE`.
+        """
+        return self._core.run(*args, input=input, timeout=timeout, ok=ok, max_output=max_output, env=env)
+
+    def cancel(self, *, stop: bool = False) -> None:
+        """End the running child, if any, gracefully: SIGTERM to its group, later SIGKILL; from any thread.
+
+        The interrupted call raises `GitFailed` of kind `cancelled`.
+
+        Args:
+            stop: let every later call fail in the same way.
+        """
+        self._core.cancel(stop=stop)
+
+    # The repository
+
+    def version(self) -> tuple[int, ...]:
+        """Return git's version, such as `(2, 39, 5)`."""
+        ended = self._core.spawn(("version",), homeless=True)
+        self._core.judge(("version",), ended)
+        found = re.search(rb"(\d+(?:\.\d+)+)", ended.stdout)
+        return tuple(int(part) for part in found[1].split(b".")) if found else ()
+
+    def init(self, object_format: str | None = None, *, branch: str = "main") -> None:
+        """Create the repository if it is not there yet, with attributes that no tree can override.
+
+        Args:
+            object_format: `sha1` (unless given) or `sha256`; must match the remote's.
+            branch: where HEAD points at first.
+
+        Raises:
+            GitFailed: git is missing or older than `OLDEST_GIT` (`git-missing`).
+        """
+        version = self.version()
+        if version < OLDEST_GIT:
+            found = ".".join(map(str, version))
+            raise GitFailed(f"git {found} found, expected 2.39 or newer", kind=Kind.GIT_MISSING, label="too-old")
+        os.makedirs(os.path.join(self.git_dir, "info"), exist_ok=True)
+        how = ["--template=", f"--object-format={object_format or 'sha1'}", f"--initial-branch={branch}"]
+        self.run("init", "--quiet", *how, *([] if self._work_tree else ["--bare"]))
+        with open(os.path.join(self.git_dir, "info", "attributes"), "wb") as file:
+            file.write(environment.ATTRIBUTES)
+        self._format = None
+
+    def object_format(self) -> str:
+        """Return `sha1` or `sha256`."""
+        if self._format is None:
+            self._format = self.run("rev-parse", "--show-object-format").stdout.decode("ascii").strip()
+        return self._format
+
+    def is_shallow(self) -> bool:
+        """Tell whether history was cut off in this repository."""
+        return os.path.exists(os.path.join(self.git_dir, "shallow"))
+
+    # Refs
+
+    def resolve(self, name: str) -> str | None:
+        """Return the id of the object that a ref or revision names, or None."""
+        done = self.run("rev-parse", "--verify", "--quiet", "--end-of-options", name, ok=(0, 1))
+        return parse.object_id(done.stdout.decode("ascii").strip()) if done.status == 0 else None
+
+    def refs(self, *prefixes: str) -> dict[str, str]:
+        """Return the refs below the prefixes (`refs/wire/`), or all, with their ids, in one child."""
+        listed = self.run("for-each-ref", "--format=%(objectname) %(refname)", *prefixes, max_output=_TREE_OUTPUT)
+        return parse.refs(listed.stdout)
+
+    def update_refs(self, updates: Sequence[RefUpdate]) -> None:
+        """Change refs in one transaction: all or none.
+
+        Raises:
+            GitFailed: one of them was not at its `old` (`race`).
+        """
+        steps = []
+        for name, new, old in updates:
+            # To git an empty old value means any, and zeros mean none.
+            expected = "" if old is None else parse.object_id(old or "0" * len(new or ""))
+            if new is None:
+                steps.append(f"option no-deref\0delete {name}\0{expected}\0")
+            else:
+                steps.append(f"option no-deref\0update {name}\0{parse.object_id(new)}\0{expected}\0")
+        self.run("update-ref", "--stdin", "-z", input=os.fsencode("".join(steps)))
+
+    def update_ref(self, name: str, new: str, old: str | None = None) -> None:
+        """Point a ref at an object; see `RefUpdate` for `old`, and `update_refs`."""
+        self.update_refs([RefUpdate(name, new, old)])
+
+    def delete_ref(self, name: str, old: str | None = None) -> None:
+        """Delete a ref, if it is still at `old`."""
+        self.update_refs([RefUpdate(name, None, old)])
+
+    def symbolic_ref(self, name: str, target: str | None = None) -> str | None:
+        """Return the full ref that a symbolic ref points to, or None (a detached HEAD); with `target` set it."""
+        if target is not None:
+            self.run("symbolic-ref", name, target)
+            return target
+        done = self.run("symbolic-ref", "--quiet", name, ok=(0, 1))
+        return done.stdout.decode("utf-8", "surrogateescape").strip() or None
+
+    def clear_locks(self) -> list[str]:
+        """Remove lock files on wire's own refs, left by a killed process; only under the wire's lock."""
+        return self._core.clear_locks()
+
+    # Remotes
+
+    def fetch(self, remote: str, refspecs: Sequence[str], *, max_bytes: int, timeout: float | None = None) -> None:
+        """Fetch exactly these refspecs (`+refs/heads/main:refs/wire/incoming`).
+
+        A refspec with a `*` matches nothing without failing; one without fails with `no-ref` where the remote has no
+        such ref.
+
+        Args:
+            max_bytes: size of the transfer beyond which the fetch is ended (`too-large`).
+        """
+        self._remotes.fetch(remote, refspecs, max_bytes=max_bytes, timeout=timeout)
+
+    def push(
+        self, remote: str, refspec: str, *, replace: str | None = None, timeout: float | None = None
+    ) -> PushResult:
+        """Push one refspec (`<commit>:refs/heads/main`), as a fast-forward only.
+
+        Args:
+            replace: replace the ref if the remote has it at this id (empty: if it has none); presence refs only.
+        """
+        ref = refspec.rpartition(":")[2]
+        leases = {} if replace is None else {ref: replace}
+        return self._remotes.push(remote, [refspec], replace=leases, timeout=timeout)[ref]
+
+    def push_refs(
+        self, remote: str, refspecs: Sequence[str], *, replace: Mapping[str, str], timeout: float | None = None
+    ) -> dict[str, PushResult]:
+        """Push several refspecs in one connection; return the result of each remote ref.
+
+        They are independent: one may be refused while the others are taken.
+
+        Args:
+            replace: expected ids of the presence refs that are to be replaced; see `push`.
+        """
+        return self._remotes.push(remote, refspecs, replace=replace, timeout=timeout)
+
+    def ls_remote(self, remote: str, *patterns: str, timeout: float | None = None) -> dict[str, str]:
+        """Return the remote's refs that have these full names (or match these globs) with their ids.
+
+        Works without a repository, and is empty for an empty remote.
+        """
+        return self._remotes.ls_remote(remote, patterns, timeout=timeout)
+
+    def default_branch(self, remote: str, *, timeout: float | None = None) -> str | None:
+        """Return the full name of the branch that the remote's HEAD points to, or None if it has no commit."""
+        return self._remotes.default_branch(remote, timeout=timeout)
+
+    def close_connections(self) -> None:
+        """End the shared ssh connections that this object opened: on stop, after a hang, after a resume."""
+        self._remotes.close_connections()
+
+    # Trees, commits, blobs
+
+    def entries(self, treeish: str, path: str = "") -> list[Entry]:
+        """Return all files of a commit or tree, or those at or below `path`.
+
+        Raises:
+            GitFailed: the listing is larger than 64 MiB (`too-large`).
+        """
+        where = ["--", _plain(path)] if path else []
+        args = ("ls-tree", "-r", "-z", "--full-tree", _revision(treeish), *where)
+        return parse.entries(self.run(*args, max_output=_TREE_OUTPUT).stdout)
+
+    def diff(self, old: str | None, new: str | None, path: str = "") -> list[Change]:
+        """Return what changes from one commit or tree to another; None stands for the empty tree.
+
+        Raises:
+            GitFailed: the listing is larger than 64 MiB (`too-large`).
+        """
+        sides = [self._empty_tree() if side is None else _revision(side) for side in (old, new)]
+        where = [_plain(path)] if path else []
+        how = ("-r", "--raw", "-z", "--no-renames", "--no-abbrev", "--no-relative", "--no-ext-diff")
+        return parse.changes(self.run("diff-tree", *how, *sides, "--", *where, max_output=_TREE_OUTPUT).stdout)
+
+    def is_ancestor(self, old: str, new: str) -> bool:
+        """Tell whether `new` has `old` among its ancestors, or is it."""
+        return self.run("merge-base", "--is-ancestor", _revision(old), _revision(new), ok=(0, 1)).status == 0
+
+    def history(self, old: str | None, new: str, *, max_count: int) -> History:
+        """Return the commits of `new` that `old` has not, each with its changes, in one child.
+
+        Args:
+            old: None for a first look: all of `new` is new.
+            max_count: how many commits are read at most; more, or a listing over 64 MiB, is told as `truncated`.
+        """
+        span = _revision(new) if old is None else f"{_revision(old)}...{_revision(new)}"
+        how = ("--raw", "-z", "--diff-merges=separate", "--no-renames", "--no-abbrev", "--no-relative", "--no-ext-diff")
+        order = ("--left-right", "--topo-order", "--reverse", f"--max-count={max_count + 1}", "--no-show-signature")
+        args = ("log", *how, *order, "--no-decorate", "--no-color", parse.HISTORY_FORMAT, span, "--")
+        ended = self._core.spawn(args, max_output=_TREE_OUTPUT)
+        if ended.cut == "output":
+            # Somebody made a commit whose mere listing is a flood.
+            commits, lost = parse.history(b"")
+            truncated = True
+        else:
+            self._core.judge(args, ended)
+            commits, lost = parse.history(ended.stdout)
+            truncated = len(commits) + len(lost) > max_count
+        # A cut list may have lost the very commits that tell.
+        descends = not lost if not truncated else old is None or self.is_ancestor(old, new)
+        return History(descends, tuple(commits[-max_count:]), tuple(lost), truncated)
+
+    def blobs(self, oids: Iterable[str], *, max_size: int) -> dict[str, bytes | None]:
+        """Return the contents of blobs, in one child as a rule.
+
+        Args:
+            max_size: bytes; a larger object, and one that is no blob, is None and is not read.
+
+        Raises:
+            GitFailed: an object is missing or damaged (`corrupt`, with its id), or all together exceed 256 MiB.
+        """
+        return blobs.read(self._core, oids, max_size=max_size)
+
+    def sizes(self, oids: Iterable[str]) -> dict[str, int]:
+        """Return the sizes of objects in bytes, without reading them, in one child.
+
+        Raises:
+            GitFailed: an object is missing (`corrupt`, with its id).
+        """
+        return blobs.sizes(self._core, oids)
+
+    def write_index(self, commit: str) -> bool:
+        """Make the clone's index show a commit; return False while somebody else holds the index's lock.
+
+        The index is built beside the old one and renamed into its place, so that whoever reads it sees one or the
+        other.
+        """
+        return worktree.write_index(self._core, commit)
+
+    def write_commit(
+        self,
+        ref: str,
+        *,
+        base: str | None,
+        parents: Sequence[str],
+        message: str | bytes,
+        changes: Sequence[Put | Drop],
+        reset_tree: bool = False,
+        author: tuple[str, str] | None = None,
+        when: int | None = None,
+    ) -> str:
+        """Make a commit from a tree and changes to it, in one child, put it in the local `ref`, and return its id.
+
+        The ref is set whatever it held before. Objects and ref are on the disk when this returns.
+
+        Args:
+            base: the commit or tree whose files it starts with; None for none.
+            parents: full ids; none, one or two.
+            changes: applied in this order.
+            reset_tree: start with no files, whatever `base` says.
+            author: name and address, where they are not the object's identity.
+            when: seconds of the epoch; now unless given.
+        """
+        start_empty = reset_tree or base is None
+        tree = None
+        if base is not None and not reset_tree and (not parents or parents[0] != base):
+            tree = self.resolve(f"{base}^{{tree}}")
+            if tree is None:
+                raise GitFailed(f"there is no commit {base} to build on", kind=Kind.CORRUPT, object_id=base)
+        seconds = int(time.time()) if when is None else when
+        who = [
+            "{} <{}> {} +0000".format(*(environment.safe_identity(part) for part in person), seconds)
+            for person in (author or self._core.identity, self._core.identity)
+        ]
+        data = fastimport.stream(
+            ref,
+            parents=parents,
+            tree=tree,
+            start_empty=start_empty and bool(parents),
+            author=who[0],
+            committer=who[1],
+            message=message.encode("utf-8", "surrogateescape") if isinstance(message, str) else message,
+            changes=changes,
+        )
+        # --force concerns the local ref alone: a wire's staging refs are replaced, not extended.
+        made = self.run("fast-import", "--quiet", "--done", "--force", "--date-format=raw", input=data, max_output=4096)
+        return parse.object_id(made.stdout.decode("ascii", "replace").strip())
+
+    def _empty_tree(self) -> str:
+        return _EMPTY_TREES[self.object_format()]
+
+    # Growth
+
+    def count_loose(self) -> int:
+        """Return the number of loose objects, counted from the files."""
+        return self.counts().loose
+
+    def counts(self) -> Counts:
+        """Return the numbers of loose objects and packs; commits and fetches leave a small pack each."""
+        return packing.counts(self.git_dir)
+
+    def pack(self, *, full: bool | None = None, timeout: float = 1800.0) -> Counts:
+        """Pack in the foreground and return what is left.
+
+        Args:
+            full: also drop what nothing has reached for two days; unless given, once a day.
+
+        Raises:
+            GitFailed: the counts did not come down (`unknown`, label `not-packed`), or git failed.
+        """
+        return packing.pack(self._core, full=full, timeout=timeout)
+
+
+_EMPTY_TREES = {
+    "sha1": "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
+    "sha256": "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
+}
+
+
+def _revision(name: str) -> str:
+    if not name or name.startswith("-") or ".." in name or "\n" in name:
+        raise ValueError(f"no revision: {name!r}")
+    return name
+
+
+def _plain(path: str) -> str:
+    # A leading colon would be pathspec magic.
+    if path.startswith((":", "-", "/")):
+        raise ValueError(f"no path in a tree: {path!r}")
+    return path

@@ -1,0 +1,245 @@
+"""Speak with a remote: fetch, push, list; believe nothing but what git reports in a form for programs.
+
+Rules that it keeps:
+
+- Refspecs are explicit; nothing of the user's configuration adds refs, tags, prunes or forces.
+- A fetch has a size: git has no cap of its own, so the file size limit of the process (`RLIMIT_FSIZE`) is one. Fetched
+  packs are kept as packs, which makes the limit of one file the limit of the transfer.
+- A push counts by its porcelain lines. Without one for the ref in question there was no push.
+- ssh connections are shared per remote, and ended when something hung on one.
+"""
+
+import contextlib
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from email.utils import parsedate_to_datetime
+
+from wire.gitio import classify, parse, ssh
+from wire.gitio.child import Ended, NotStarted
+from wire.gitio.classify import GitFailed, Kind
+from wire.gitio.core import Core
+from wire.gitio.parse import PushResult
+
+REPLACEABLE = "refs/wire/presence/"
+"""Only refs below this may be replaced by a push; all others are only ever extended (PROTOCOL.md, presence)."""
+
+_LISTING_MAX = 16 << 20
+_TRACE_MAX = 4 << 20
+
+_FETCH = (
+    "fetch",
+    "--refmap=",
+    "--no-tags",
+    "--no-write-fetch-head",
+    "--no-auto-maintenance",
+    "--no-recurse-submodules",
+    "--no-prune",
+    "--no-prune-tags",
+    "--no-write-commit-graph",
+    "--no-show-forced-updates",
+    "--no-progress",
+    "--",
+)
+_PUSH = (
+    "push",
+    "--porcelain",
+    "--no-verify",
+    "--no-follow-tags",
+    "--no-signed",
+    "--no-force",
+    "--recurse-submodules=no",
+    "--no-progress",
+)
+
+
+class Remotes:
+    """Reach remotes on behalf of one repository.
+
+    Args:
+        runtime_dir: a private folder (mode 0700) for control sockets of ssh; None for no shared connections.
+    """
+
+    def __init__(self, core: Core, runtime_dir: str | None) -> None:
+        self._core = core
+        self._runtime_dir = runtime_dir
+        self._sockets: set[str] = set()
+        self._user_ssh: bool | None = None
+
+    def fetch(self, remote: str, refspecs: Sequence[str], *, max_bytes: int, timeout: float | None) -> None:
+        """See `Git.fetch`."""
+        for refspec in refspecs:
+            if ":" not in refspec:
+                raise ValueError(f"a refspec without its destination: {refspec!r}")
+        args = [*_FETCH, remote, *refspecs]
+        with self._reaching(remote) as link:
+            ended = self._core.spawn(args, timeout=timeout, max_file=max_bytes, env=link.env, pass_fds=link.fds)
+            link.judge(args, ended)
+
+    def push(
+        self, remote: str, refspecs: Sequence[str], *, replace: Mapping[str, str], timeout: float | None
+    ) -> dict[str, PushResult]:
+        """See `Git.push_refs`."""
+        wanted = []
+        for refspec in refspecs:
+            source, _, ref = refspec.rpartition(":")
+            if not source or source.startswith("+") or not ref.startswith("refs/"):
+                raise ValueError(f"no refspec that wire pushes: {refspec!r}")
+            wanted.append(ref)
+        for ref in replace:
+            if not ref.startswith(REPLACEABLE) or ref not in wanted:
+                raise ValueError(f"{ref} is never replaced")
+        leases = [f"--force-with-lease={ref}:{old}" for ref, old in replace.items()]
+        args = [*_PUSH, *leases, "--", remote, *refspecs]
+        with self._reaching(remote) as link:
+            ended = self._core.spawn(args, timeout=timeout, max_output=_LISTING_MAX, env=link.env, pass_fds=link.fds)
+            told = classify.remote_lines(ended.stderr.decode("utf-8", "replace"))
+            lines = parse.porcelain(ended.stdout) if ended.cut is None else {}
+            results = {}
+            for ref in wanted:
+                shown = tuple(classify.redact(line, self._core.secrets) for line in told)
+                result = parse.push_result(lines[ref], shown, forced=ref in replace) if ref in lines else None
+                if result is None:
+                    raise link.push_failure(args, ended, lines.get(ref))
+                results[ref] = result
+            if ended.status != 0 and all(result.status in ("ok", "up-to-date") for result in results.values()):
+                # The lines say yes, the exit status says no: it counts as not pushed until the remote shows it.
+                link.judge(args, ended)
+        return results
+
+    def ls_remote(self, remote: str, patterns: Sequence[str], *, timeout: float | None) -> dict[str, str]:
+        """See `Git.ls_remote`."""
+        listed = parse.refs(self._list(["ls-remote", "--quiet", "--", remote, *patterns], remote, timeout))
+        # git matches the tail of a name; an exact one is meant exactly.
+        exact = {pattern for pattern in patterns if not re.search(r"[*?\[]", pattern)}
+        globs = len(exact) < len(patterns)
+        return {name: oid for name, oid in listed.items() if not patterns or name in exact or globs}
+
+    def default_branch(self, remote: str, *, timeout: float | None) -> str | None:
+        """See `Git.default_branch`."""
+        listed = self._list(["ls-remote", "--quiet", "--symref", "--", remote, "HEAD"], remote, timeout)
+        found = re.search(rb"^ref: (refs/heads/[^\t\n]+)\tHEAD$", listed, re.MULTILINE)
+        return found[1].decode("utf-8", "surrogateescape") if found else None
+
+    def close_connections(self) -> None:
+        """See `Git.close_connections`."""
+        for socket in sorted(self._sockets):
+            self._close(socket)
+        # What the user configured may have been the reason for closing.
+        self._user_ssh = None
+
+    def _list(self, args: list[str], remote: str, timeout: float | None) -> bytes:
+        homeless = not os.path.isdir(self._core.git_dir)
+        with self._reaching(remote) as link:
+            ended = self._core.spawn(
+                args,
+                timeout=timeout,
+                max_output=_LISTING_MAX,
+                env=link.env,
+                pass_fds=link.fds,
+                homeless=homeless,
+            )
+            link.judge(args, ended)
+        return ended.stdout
+
+    @contextlib.contextmanager
+    def _reaching(self, remote: str) -> Iterator["_Link"]:
+        if not remote or remote.startswith("-"):
+            raise ValueError("no remote")
+        self._core.secrets.update(classify.secrets_of(remote))
+        socket = None
+        env = {}
+        if not self._user_chose_ssh():
+            socket = ssh.control_path(self._runtime_dir, remote)
+            env["GIT_SSH_COMMAND"] = ssh.ssh_command(socket)
+        if socket is not None:
+            self._sockets.add(socket)
+        trace = _trace_file() if remote.lower().startswith(("http:", "https:")) else None
+        if trace is not None:
+            env |= {"GIT_TRACE_CURL": f"/proc/self/fd/{trace}", "GIT_TRACE_CURL_NO_DATA": "1"}
+        try:
+            yield _Link(self._core, env, trace)
+        except GitFailed as e:
+            if socket is not None and e.kind in (Kind.TIMEOUT, Kind.NETWORK):
+                self._close(socket)
+            if e.kind in (Kind.AUTH, Kind.HOST_KEY, Kind.NETWORK):
+                self._user_ssh = None
+            raise
+        finally:
+            if trace is not None:
+                os.close(trace)
+
+    def _close(self, socket: str) -> None:
+        if not os.path.exists(socket):
+            return
+        with contextlib.suppress(GitFailed, NotStarted):
+            self._core.run_other(ssh.exit_command(socket), timeout=5.0)
+        # One that nobody listens at would only delay the next connection.
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(socket)
+
+    def _user_chose_ssh(self) -> bool:
+        if self._user_ssh is None:
+            args = ("config", "--get", "core.sshCommand")
+            homeless = not os.path.isdir(self._core.git_dir)
+            self._user_ssh = ssh.user_chose_ssh(self._core.environ) or (
+                bool(self._core.spawn(args, homeless=homeless).stdout.strip())
+            )
+        return self._user_ssh
+
+
+class _Link:
+    """One conversation with a remote: what its child gets, and how its end is judged."""
+
+    def __init__(self, core: Core, env: dict[str, str], trace: int | None) -> None:
+        self.env = env
+        self.fds = () if trace is None else (trace,)
+        self._core = core
+
+    def judge(self, args: Sequence[str], ended: Ended) -> None:
+        if ended.cut is not None or ended.status != 0:
+            raise self._with_wait(self._core.failure(args, ended))
+
+    def push_failure(self, args: Sequence[str], ended: Ended, line: parse.PushLine | None) -> GitFailed:
+        error = self._with_wait(self._core.failure(args, ended))
+        if line is None or error.kind is not Kind.UNKNOWN:
+            return error
+        said = "; ".join(filter(None, (line.summary, line.reason, *classify.remote_lines(error.stderr))))
+        return GitFailed(
+            f"git push failed, and the host says that this will pass: {classify.redact(said)}",
+            kind=Kind.NETWORK,
+            label="host",
+            stderr=error.stderr,
+        )
+
+    def _with_wait(self, error: GitFailed) -> GitFailed:
+        """Add the `Retry-After` that git itself reads past and does not tell."""
+        if error.kind is Kind.RATE_LIMIT and error.retry_after is None and self.fds:
+            error.retry_after = _retry_after(os.pread(self.fds[0], _TRACE_MAX, 0), time.time())
+            if error.retry_after is not None:
+                error.details["retry_after"] = error.retry_after
+        return error
+
+
+def _trace_file() -> int | None:
+    # In memory only: git redacts the user's credentials in its trace, but not the headers that a user configured.
+    if not hasattr(os, "memfd_create"):
+        return None
+    return os.memfd_create("git-trace", os.MFD_CLOEXEC)
+
+
+_RETRY_AFTER = re.compile(rb"header: *retry-after: *([^\r\n]{1,100})", re.IGNORECASE)
+
+
+def _retry_after(trace: bytes, now: float) -> float | None:
+    found = _RETRY_AFTER.findall(trace)
+    if not found:
+        return None
+    value = found[-1].decode("ascii", "replace").strip()
+    if value.isdigit():
+        return float(value)
+    try:
+        return max(0.0, parsedate_to_datetime(value).timestamp() - now)
+    except ValueError:
+        return None
