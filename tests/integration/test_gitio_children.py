@@ -1,0 +1,161 @@
+"""Children of git that hang, are interrupted, print without end, or are very many."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from support import procs, sizes
+from support.clones import INCOMING, MAIN, MB, commit, failing_ssh, script, seed
+from support.waiting import eventually
+from wire.gitio import Git, GitFailed, Kind, Put
+
+# Children that hang
+
+
+@pytest.mark.parametrize(
+    "then",
+    ["exec sleep 600", "trap '' TERM INT HUP\nwhile :; do sleep 1; done", "sleep 600 & sleep 600 & wait"],
+    ids=["hangs", "ignores signals", "has children"],
+)
+def test_a_hanging_transport_is_ended_with_all_it_started(tmp_path, environ, git, remote, then):
+    slow = Git(git.git_dir, environ=failing_ssh(tmp_path, environ, then))
+    began = time.monotonic()
+    with pytest.raises(GitFailed) as failed:
+        slow.fetch("ssh://wire@host.invalid/x.git", [INCOMING], max_bytes=MB, timeout=1)
+    assert failed.value.kind is Kind.TIMEOUT
+    assert time.monotonic() - began < 8
+    assert (tmp_path / "pids").exists(), "the script ran"
+    assert not procs.marked(f"WIRE_TEST_MARK={tmp_path}")
+    seed(slow, remote)
+
+
+def test_a_helper_in_the_background_does_not_hold_a_call(tmp_path, environ, git):
+    """A connection that is shared, a cache of credentials: they outlive the call with its pipes in their hands."""
+    slow = Git(
+        git.git_dir, environ=failing_ssh(tmp_path, environ, "setsid sleep 8 >/dev/null &\necho gone >&2; exit 255")
+    )
+    began = time.monotonic()
+    with pytest.raises(GitFailed) as failed:
+        slow.ls_remote("ssh://wire@host.invalid/x.git")
+    assert time.monotonic() - began < 5
+    assert failed.value.kind is Kind.NETWORK
+    assert "gone" in failed.value.message
+    procs.kill_marked(f"WIRE_TEST_MARK={tmp_path}")
+
+
+def test_another_thread_can_end_a_call(tmp_path, environ, git):
+    slow = Git(git.git_dir, environ=failing_ssh(tmp_path, environ, "exec sleep 600"))
+    threading.Timer(0.5, slow.cancel).start()
+    began = time.monotonic()
+    with pytest.raises(GitFailed) as failed:
+        slow.ls_remote("ssh://wire@host.invalid/x.git")
+    assert failed.value.kind is Kind.CANCELLED
+    assert time.monotonic() - began < 5
+    assert not procs.marked(f"WIRE_TEST_MARK={tmp_path}")
+    slow.cancel()
+    assert slow.resolve("HEAD") is None, "a later call runs"
+    slow.cancel(stop=True)
+    with pytest.raises(GitFailed) as failed:
+        slow.resolve("HEAD")
+    assert failed.value.kind is Kind.CANCELLED
+
+
+def test_an_interrupt_takes_the_child_along(tmp_path, environ, git):
+    program = (
+        "import os, sys; from wire.gitio import Git\n"
+        f"Git({git.git_dir!r}, environ=os.environ).ls_remote('ssh://wire@host.invalid/x.git')\n"
+    )
+    running = subprocess.Popen(
+        [sys.executable, "-c", program],
+        env={**failing_ssh(tmp_path, environ, "exec sleep 600"), "PYTHONPATH": os.pathsep.join(sys.path)},
+        stderr=subprocess.PIPE,
+    )
+    eventually((tmp_path / "pids").exists, what="the transport that hangs")
+    running.send_signal(signal.SIGINT)
+    _, err = running.communicate(timeout=10)
+    assert b"KeyboardInterrupt" in err
+    assert not procs.marked(f"WIRE_TEST_MARK={tmp_path}")
+
+
+def test_a_push_that_is_ended_leaves_no_lock_on_the_remote(git, remote):
+    """The serving side of a local path runs in our process group, and needs a moment to take its locks away."""
+    first = seed(git, remote)
+    script(remote.path / "hooks" / "reference-transaction", "sleep 600")
+    second = commit(git, first, Put(b"a", b""))
+    with pytest.raises(GitFailed) as failed:
+        git.push(remote.url, f"{second}:{MAIN}", timeout=1)
+    assert failed.value.kind is Kind.TIMEOUT
+    (remote.path / "hooks" / "reference-transaction").unlink()
+    assert not list(remote.path.rglob("*.lock"))
+    assert git.push(remote.url, f"{second}:{MAIN}").status == "ok"
+
+
+def test_output_without_end_is_cut(git):
+    made = commit(git, None, Put(b"large", os.urandom(4 * MB)))
+    with pytest.raises(GitFailed) as failed:
+        git.run("cat-file", "blob", f"{made}:large", max_output=MB)
+    assert failed.value.kind is Kind.TOO_LARGE
+
+
+def test_locks_that_a_killed_process_left_on_our_own_refs(git):
+    made = commit(git, None)
+    ours = Path(git.git_dir, "refs", "wire", "incoming.lock")
+    theirs = Path(git.git_dir, "index.lock")
+    for lock in (ours, theirs):
+        lock.touch()
+    with pytest.raises(GitFailed) as failed:
+        git.update_ref("refs/wire/incoming", made)
+    assert failed.value.kind is Kind.LOCKED
+    assert git.clear_locks() == [str(ours)]
+    assert theirs.exists()
+    git.update_ref("refs/wire/incoming", made)
+
+
+CALLS = sizes.size(40, 500, "rounds of git calls with 128 descriptors")
+
+
+@pytest.mark.exclusive
+def test_thousands_of_calls_leave_descriptors_and_children_flat(tmp_path, environ, git, remote):
+    program = f"""
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128))
+from wire.gitio import Git, GitFailed, Put
+git = Git({git.git_dir!r}, environ=os.environ)
+slow = Git({git.git_dir!r}, environ={{**os.environ, "PATH": {str(tmp_path / "bin")!r} + ":" + os.environ["PATH"]}})
+def around(tip):
+    parents = [tip] if tip else []
+    tip = git.write_commit("refs/wire/out", base=tip, parents=parents, message="x", changes=[Put(b"a", b"1")])
+    git.push({remote.url!r}, f"{{tip}}:{MAIN}")
+    git.fetch({remote.url!r}, [{INCOMING!r}], max_bytes=1 << 20)
+    git.blobs([entry.oid for entry in git.entries(tip)], max_size=10)
+    try:
+        slow.ls_remote("ssh://wire@host.invalid/x")
+    except GitFailed:
+        pass
+    return tip
+def held():
+    return len(os.listdir("/proc/self/fd")), open(f"/proc/self/task/{{os.getpid()}}/children").read().split()
+tip = around(None)
+before = held()
+for number in range({CALLS}):
+    tip = around(tip)
+    if number % 100 == 99:
+        git.pack()
+assert held() == before, (before, held())
+print(len(git.history(None, tip, max_count=10**6).commits))
+"""
+    failing_ssh(tmp_path, environ, "exit 255")
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) == CALLS + 1
