@@ -126,11 +126,21 @@ def test_file_and_names_are_durable_before_it_returns(path: str, monkeypatch: py
         events.append("link")
         really_link(*args, **rest)
 
-    os.makedirs(os.path.dirname(path), 0o700)
     monkeypatch.setattr(os, "fsync", spy_fsync)
     monkeypatch.setattr(os, "link", spy_link)
     make(path)
-    assert events == ["file", "link", "folder"]
+    # Three new folders, each named durably in its parent, then the key and its name.
+    assert events == ["folder", "folder", "folder", "file", "link", "folder"]
+
+
+def test_no_descriptor_is_left_open(path: str) -> None:
+    before = os.listdir("/dev/fd")
+    make(path)
+    keyfile.load(path)
+    os.chmod(path, 0o644)
+    with pytest.raises(IdentityError):
+        keyfile.load(path)
+    assert len(os.listdir("/dev/fd")) == len(before)
 
 
 @pytest.mark.parametrize(
@@ -242,12 +252,13 @@ class _FullFile:
         return 1
 
 
-def test_a_folder_that_cannot_be_made_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize("below", ["file/mac.key", "file/keys/mac.key"])
+def test_a_folder_that_cannot_be_made_says_so(below: str, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(IdentityError) as caught:
-        make(str(tmp_path / "file" / "keys" / "mac.key"))
+    with pytest.raises(IdentityError, match="Not a directory") as caught:
+        make(str(tmp_path / below))
     assert caught.value.reason == "key-unwritable"
-    assert str(tmp_path / "file" / "keys" / "mac.key") in caught.value.message
+    assert str(tmp_path / below) in caught.value.message
 
 
 def test_a_folder_that_somebody_else_makes_meanwhile_is_used(path: str, monkeypatch: pytest.MonkeyPatch) -> None:

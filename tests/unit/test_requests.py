@@ -105,6 +105,13 @@ def test_refused(raw: bytes, file: str, reason: str) -> None:
     assert caught.value.reason == reason, caught.value.message
 
 
+def test_size_is_judged_before_anything_else() -> None:
+    with pytest.raises(TrustError, match="a request of 4097 bytes; the limit is 4096"):
+        requests.parse(b"{" * 4097, wire=WIRE, file_name=FILE)
+    with pytest.raises(TrustError, match="not strict JSON"):
+        requests.parse(b"{" * 4096, wire=WIRE, file_name=FILE)
+
+
 @pytest.mark.parametrize(
     "change", [{"name": "all"}, {"role": "root"}, {"created": "now"}], ids=["reserved name", "unknown role", "time"]
 )

@@ -279,10 +279,12 @@ def test_bytes_refused(raw: bytes, reason: str) -> None:
     assert caught.value.reason == reason, caught.value.message
 
 
-@pytest.mark.parametrize(("table", "limit"), [("agents", "AGENTS_MAX"), ("groups", "GROUPS_MAX")])
-def test_too_many_entries_are_refused(table: str, limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(document_module, limit, 1)
-    with pytest.raises(TrustError, match=f"'{table}' has . entries; the limit is 1"):
+@pytest.mark.parametrize(("table", "limit", "held"), [("agents", "AGENTS_MAX", 3), ("groups", "GROUPS_MAX", 2)])
+def test_too_many_entries_are_refused(table: str, limit: str, held: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(document_module, limit, held)
+    assert parse(RAW).version == 9
+    monkeypatch.setattr(document_module, limit, held - 1)
+    with pytest.raises(TrustError, match=f"'{table}' has {held} entries; the limit is {held - 1}"):
         parse(RAW)
 
 

@@ -19,6 +19,7 @@ The `reason` of an `IdentityError` is one of `key-missing`, `key-exists`, `key-p
 `key-not-a-file`, `key-corrupt`, `key-mismatch`, `key-unreadable`, `key-unwritable`.
 """
 
+import contextlib
 import errno
 import os
 import re
@@ -85,7 +86,7 @@ def create(
     folder = os.path.dirname(path)
     try:
         _make_folder(folder)
-        _check_access(os.stat(folder), folder, 0o700, allow_loose)
+        _check_folder(folder, allow_loose)
         _write_new(path, data)
         _sync_folder(folder)
     except FileExistsError:
@@ -137,8 +138,7 @@ def read(path: str, *, allow_loose: bool = False) -> KeyFile:
     path = os.path.abspath(path)
     folder = os.path.dirname(path)
     try:
-        # With a slash at the end, which only a folder can have.
-        _check_access(os.stat(os.path.join(folder, "")), folder, 0o700, allow_loose)
+        _check_folder(folder, allow_loose)
         # Judged on the open file, so that it cannot be exchanged in between; O_NONBLOCK, so that a pipe cannot hang us.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
@@ -181,6 +181,11 @@ def _parse(data: bytes) -> KeyFile | None:
     if kind not in KINDS or not valid_name(name) or _WIRE.fullmatch(wire) is None:
         return None
     return KeyFile(kind, name, wire, signer)
+
+
+def _check_folder(folder: str, allow_loose: bool) -> None:
+    # With a slash at its end, which only a folder may have.
+    _check_access(os.stat(os.path.join(folder, "")), folder, 0o700, allow_loose)
 
 
 def _check_access(status: os.stat_result, path: str, mode: int, allow_loose: bool) -> None:
@@ -231,11 +236,9 @@ def _make_folder(folder: str) -> None:
         return
     parent = os.path.dirname(folder)
     _make_folder(parent)
-    try:
+    # Somebody else may make it meanwhile; and if it is no folder, the check of its access says so.
+    with contextlib.suppress(FileExistsError):
         os.mkdir(folder, 0o700)
-    except FileExistsError:
-        if not os.path.isdir(folder):
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder) from None
     _sync_folder(parent)
 
 
