@@ -256,8 +256,7 @@ def _body(argument: str | None, file: str | None, as_json: bool) -> str | dict[s
     if file is not None:
         if argument is not None:
             raise UsageError("a body and --file were both given; one of them is the body", reason="usage")
-        with _opened(file) as stream:
-            data = stream.read(LINE_MAX + 1)
+        data = _read(file)
         where = file
     elif argument == "-":
         data, where = sys.stdin.buffer.read(LINE_MAX + 1), "standard input"
@@ -288,9 +287,10 @@ def _object(data: bytes, where: str) -> dict[str, Any]:
     return value
 
 
-def _opened(path: str) -> Any:
+def _read(path: str) -> bytes:
     try:
-        return open(path, "rb")
+        with open(path, "rb") as file:
+            return file.read(LINE_MAX + 1)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}", reason="no-file") from error
 

@@ -66,6 +66,11 @@ class Accepted:
         """Return the accepted bytes of one segment, empty when there are none."""
         return self.read(segment_path(channel, number))
 
+    def prefetch(self, channel: str, numbers: Iterable[int]) -> None:
+        """Read the segments that will be asked for next, in one child."""
+        paths = (segment_path(channel, number) for number in numbers)
+        self._blobs.fetch(oid for path in paths if (oid := self.oids().get(path)) is not None)
+
     def read(self, path: str) -> bytes:
         """Return the accepted bytes at a path, empty when there are none."""
         entry = self._changed.get(path)

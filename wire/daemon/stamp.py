@@ -1,6 +1,5 @@
 """Writing down what a cycle came to, for every reader of ages: see `wire.store.progress`."""
 
-import os
 import time
 from dataclasses import replace
 from typing import Any
@@ -14,15 +13,13 @@ def stamp(places: WirePlaces, report: Report, **more: Any) -> Progress:
     """Note a cycle's outcome and return the new stamp.
 
     Args:
-        more: further fields of `Progress` that only a daemon knows.
+        more: further fields of `Progress`; `pid` and `beat` are a daemon's alone, since they are read as its life.
     """
     now = time.time()
     before = Progress.load(places)
     failing = report.failure is not None
     after = replace(
         before,
-        pid=os.getpid(),
-        beat=now,
         fetched=now if report.fetched else before.fetched,
         pushed=now if report.fetched and not failing and report.frozen is None else before.pushed,
         failure=report.failure.reason if report.failure is not None else "",

@@ -177,7 +177,7 @@ class WirePlaces(_WirePlaces):
 
     @property
     def coordination(self) -> str:
-        """The clone's only tracked folder (PROTOCOL.md, section "Repository")."""
+        """The clone's only tracked folder (PROTOCOL.md, section "Repository layout")."""
         return os.path.join(self.clone, "_coordination")
 
     def lock(self, name: str) -> str:

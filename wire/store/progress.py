@@ -13,6 +13,9 @@ from wire.store.paths import WirePlaces
 
 SLOWEST_SECONDS = 1200.0
 MISSED_INTERVALS = 3
+BEAT_SECONDS = 15.0
+ALIVE_SECONDS = 45.0
+"""A daemon whose last beat is older than this is stopped or stuck, whatever locks it holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +23,8 @@ class Progress:
     """Times are seconds since the epoch; None means never.
 
     Attributes:
-        pid: the process that ran the last cycle.
-        beat: when it last showed life.
+        pid: the daemon that wrote `beat`.
+        beat: when it last showed life; written at least every `BEAT_SECONDS`, by a daemon alone.
         fetched: the last successful fetch.
         pushed: the last successful push, or the last time that there was nothing to push.
         next_look: when it means to look again; None without a daemon.

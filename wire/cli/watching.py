@@ -1,0 +1,257 @@
+"""status, incidents, verify."""
+
+import sys
+import time
+from typing import Any
+
+import click
+
+from wire.cli.common import choosing, here_of, json_option, settings_of
+from wire.cli.console import flush, is_terminal, leave, safe, say, say_json, styled, warn
+from wire.daemon.status import Status
+from wire.errors import DONE, INTEGRITY, WireError
+from wire.gitio import redact_url
+from wire.store import config as configs
+from wire.store import incidents as store
+from wire.store.incidents import Incident
+from wire.store.paths import WirePlaces
+from wire.verbs import watching
+from wire.verbs.here import Here
+from wire.verbs.order import seconds_of
+from wire.verbs.render import age
+
+
+@click.command()
+@json_option
+@choosing
+@click.pass_context
+def status(ctx: click.Context, as_json: bool) -> None:
+    """Show how each wire stands; exit 0 only when everything is well."""
+    settings = settings_of(ctx)
+    config = configs.load(settings)
+    wires = config.wires if settings.wire is None else (configs.choose_wire(config, settings),)
+    if not wires:
+        configs.choose_wire(config, settings)
+    worst = DONE
+    for wire in wires:
+        here = Here(settings, wire, WirePlaces(settings.state_dir, wire.name, wire.clone))
+        try:
+            found = watching.look(here)
+        except WireError as error:
+            # One wire that cannot be read must not hide the others.
+            worst = max(worst, error.exit_status)
+            if as_json:
+                say_json({"wire": wire.name, "healthy": False, **error.as_json()})
+            else:
+                warn(
+                    f"{wire.name}: {safe(error.message)}"
+                    + (f"\n      next: {error.next_step}" if error.next_step else "")
+                )
+            continue
+        worst = max(worst, found.exit_status)
+        if as_json:
+            say_json(_as_json(found))
+        else:
+            _print(found)
+    flush()
+    leave(worst)
+
+
+@click.group(invoke_without_command=True)
+@click.option("--all", "everything", is_flag=True, help="Resolved ones, too.")
+@json_option
+@choosing
+@click.pass_context
+def incidents(ctx: click.Context, everything: bool, as_json: bool) -> None:
+    """List what went wrong; a repeat is counted, never listed twice."""
+    if ctx.invoked_subcommand is not None:
+        return
+    found = watching.list_incidents(here_of(ctx), everything=everything)
+    for one in found:
+        if as_json:
+            say_json(_incident(one))
+        else:
+            over = ", over" if one.ended else ""
+            say(
+                f"{one.id} {styled(one.code, bold=True)} {safe(one.scope)} x{one.count} {one.state}{over}, last {one.last}"
+            )
+            say(f"    {safe(one.message)}")
+    if not found and not as_json:
+        say("no open incidents")
+
+
+@incidents.command("show")
+@click.argument("incident")
+@json_option
+@choosing
+@click.pass_context
+def show(ctx: click.Context, incident: str, as_json: bool) -> None:
+    """Show one incident with its evidence and the next step."""
+    one = store.get(here_of(ctx).places.incidents_dir, incident)
+    if as_json:
+        say_json(_incident(one))
+        return
+    say(f"{one.id} {one.code} in {safe(one.scope)}: {safe(one.message)}")
+    say(f"  first {one.first}, last {one.last}, {one.count} time(s), {one.state}")
+    if one.ended:
+        say(f"  over since {one.ended}")
+    for name, value in one.evidence.items():
+        say(f"  {safe(str(name))}: {safe(str(value))}")
+    say(f"  next: {safe(one.next_step)}")
+
+
+@incidents.command("ack")
+@click.argument("incident")
+@choosing
+@click.pass_context
+def acknowledge(ctx: click.Context, incident: str) -> None:
+    """Note that a person has seen an incident; it goes on being counted."""
+    one = store.ack(here_of(ctx).places.incidents_dir, incident)
+    say(f"{one.id} {one.code} {one.state}")
+
+
+@incidents.command("resolve")
+@click.argument("incident")
+@choosing
+@click.pass_context
+def resolve(ctx: click.Context, incident: str) -> None:
+    """Close an incident; should it be found again, it is open again."""
+    one = store.resolve(here_of(ctx).places.incidents_dir, incident)
+    say(f"{one.id} {one.code} {one.state}")
+
+
+@click.command()
+@click.option("--full", is_flag=True, help="Check every signature, on all cores, and not only hashes and links.")
+@click.option("--jobs", type=click.IntRange(min=1), help="Processes; the number of cores when omitted.")
+@json_option
+@choosing
+@click.pass_context
+def verify(ctx: click.Context, full: bool, jobs: int | None, as_json: bool) -> None:
+    """Check everything that was accepted again, from the checkpoint."""
+
+    def progress(done: int, total: int) -> None:
+        if done % 16 == 0 or done == total:
+            sys.stderr.write(f"\rverified {done} of {total} segments" + ("\n" if done == total else ""))
+            sys.stderr.flush()
+
+    shown = progress if is_terminal() and not as_json else None
+    found = watching.verify(here_of(ctx), full=full, jobs=jobs, progress=shown)
+    if as_json:
+        say_json(
+            {
+                "full": found.full,
+                "lines": found.lines,
+                "unreadable": found.unreadable,
+                "checkpoint": found.checkpoint,
+                "problems": [problem._asdict() for problem in found.problems],
+                "views": list(found.views),
+            }
+        )
+    else:
+        what = "signatures, hashes and links" if found.full else "hashes and links"
+        say(
+            f"{found.lines} line(s) hold ({what}); {found.unreadable} of them cannot be shown; trust {found.checkpoint}"
+        )
+        for one in found.problems:
+            say(f"{one.code} {one.channel} segment {one.segment} byte {one.offset}: {safe(one.why)}")
+        for path in found.views:
+            say(f"the clone's {path} differs from what is accepted; `wire sync` mends it")
+    flush()
+    leave(INTEGRITY if found.problems or found.views else DONE)
+
+
+def _print(found: Status) -> None:
+    seen = found.snapshot
+    pin, progress = seen.pin, seen.progress
+    fetched = f"fetched {age(found.fetch_age)}" + (" ago" if found.fetch_age is not None else "")
+    pushed = f"pushed {age(found.push_age)}" + (" ago" if found.push_age is not None else "")
+    say(styled(f"{seen.config.name}: {fetched}, {pushed}", bold=True))
+    look = f", next look in {found.next_look:.0f} s" if found.next_look is not None else ""
+    say(f"  daemon {found.daemon}, tier {progress.tier}{look}, watching {progress.watching}")
+    if progress.event is not None or progress.rescan is not None:
+        now = time.time()
+        last_event = age(None if progress.event is None else now - progress.event)
+        say(f"  last event {last_event}, last rescan {age(None if progress.rescan is None else now - progress.rescan)}")
+    say(f"  remote {safe(redact_url(pin.remote))}, branch {pin.branch}, trust version {pin.trust_version}")
+    if found.unpushed:
+        oldest = f", the oldest from {found.oldest_unpushed}" if found.oldest_unpushed else ""
+        say(f"  {found.unpushed} message(s) are not on the remote yet{oldest}")
+    if progress.waiting:
+        say(f"  {progress.waiting} message(s) wait until their agent is approved")
+    owed = {one.channel: one for one in seen.owed}
+    for channel in sorted({*pin.accepted, *owed}):
+        end = pin.accepted.get(channel)
+        seq, head = (end.seq, end.head[:16]) if end is not None else (0, "-" * 16)
+        mine = owed.get(channel)
+        states = f"  stored {mine.stored}, committed {mine.committed}, pushed {mine.pushed}" if mine is not None else ""
+        say(f"  {channel:<24} {seq:>7} {head}{states}")
+    for trouble in found.troubles:
+        say(styled(f"  ! {safe(trouble)}", fg="red"))
+
+
+def _as_json(found: Status) -> dict[str, Any]:
+    seen = found.snapshot
+    pin, progress = seen.pin, seen.progress
+    owed = {one.channel: one for one in seen.owed}
+    now = time.time()
+    return {
+        "wire": seen.config.name,
+        "id": pin.wire,
+        "healthy": found.exit_status == DONE,
+        "exit_status": found.exit_status,
+        "fetch_age_s": found.fetch_age,
+        "push_age_s": found.push_age,
+        "daemon": found.daemon,
+        "pid": seen.holder,
+        "tier": progress.tier,
+        "interval_s": progress.interval,
+        "next_look_s": found.next_look,
+        "watching": progress.watching,
+        "event_age_s": None if progress.event is None else now - progress.event,
+        "rescan_age_s": None if progress.rescan is None else now - progress.rescan,
+        "failure": progress.failure,
+        "failing_since": progress.failing_since,
+        "remote": redact_url(pin.remote),
+        "branch": pin.branch,
+        "verified": pin.verified,
+        "trust": pin.trust_version,
+        "agents": list(seen.config.agents),
+        "unpushed": found.unpushed,
+        "oldest_unpushed": found.oldest_unpushed,
+        "oldest_unpushed_age_s": None if found.oldest_unpushed is None else now - seconds_of(found.oldest_unpushed),
+        "waiting_for_approval": progress.waiting,
+        "frozen": pin.frozen and {"code": pin.frozen.code, "since": pin.frozen.since},
+        "forks": list(pin.forks),
+        "channels": {
+            channel: {
+                "seq": end.seq if (end := pin.accepted.get(channel)) is not None else 0,
+                "head": end.head if end is not None else None,
+                **(
+                    {"stored": mine.stored, "committed": mine.committed, "pushed": mine.pushed}
+                    if (mine := owed.get(channel)) is not None
+                    else {}
+                ),
+            }
+            for channel in sorted({*pin.accepted, *owed})
+        },
+        "incidents": [_incident(one) for one in seen.incidents],
+        "troubles": list(found.troubles),
+    }
+
+
+def _incident(one: Incident) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "code": one.code,
+        "scope": one.scope,
+        "subject": one.subject,
+        "state": one.state,
+        "first": one.first,
+        "last": one.last,
+        "count": one.count,
+        "ended": one.ended,
+        "integrity": one.integrity,
+        "message": one.message,
+        "evidence": dict(one.evidence),
+        "next_step": one.next_step,
+    }
