@@ -78,18 +78,21 @@ class _Cycle:
         self.site = site
         self.pin = site.pin()  # step 0
         self.chain = site.trust(self.pin)
-        self.signers = site.approved(self.chain)
+        self.signers, unusable = site.approved(self.chain)
         self.blobs = Blobs(site.git)
         self.accepted = Accepted(site.git, self.blobs, self.pin.accepted_commit)
         self.report = Report()
         self.findings: list[Finding] = []
+        self.findings += [Finding("KEY", agent, why, subject=agent) for agent, why in unusable.items()]
+        for agent in set(site.config.agents) - unusable.keys():
+            incidents.end(site.places.incidents_dir, "KEY", agent)
         self.pending = Pending.load(site.places)
 
     # The order of things.
 
     def run(self, *, fresh: bool) -> Report:
-        self._collect()
         try:
+            self._collect()
             retrying = Retrying(
                 retry=retry_if_exception_type(_RaceLost),
                 stop=stop_after_attempt(RACES),
@@ -116,8 +119,8 @@ class _Cycle:
         return self.report
 
     def heal(self) -> Report:
-        self._collect()
         try:
+            self._collect()
             tip = self._fetch()
             verified = self.pin.verified
             if verified is None:
@@ -232,10 +235,12 @@ class _Cycle:
             self.accepted = Accepted(self.site.git, self.blobs, self.pin.accepted_commit)
             self._freeze()
             return
+        moved = False
         for channel, keep in judged.adopted.items():
             signer = self.signers[channel.partition("/")[0]]
-            finding, _ = take_over(self.site, judged.chain, channel, keep, judged.new[channel], signer)
+            finding, issued = take_over(self.site, judged.chain, channel, keep, judged.new[channel], signer)
             self.findings.append(finding)
+            moved = moved or bool(issued)
         for channel, data in judged.cut.items():
             keep_aside(self.site, channel, judged.ends[channel].seq, data)
         own = {ch: end for ch, end in {**self.pin.accepted, **judged.ends}.items() if ch.partition("/")[0] in self.own}
@@ -247,7 +252,8 @@ class _Cycle:
         self.report.pushed += sum(max(0, seq - self.pin.remote_seq.get(ch, 0)) for ch, seq in published.items())
         self.report.accepted.update({ch: len(lines) for ch, lines in judged.new.items() if ch not in judged.adopted})
         self.chain = judged.chain
-        before, self.signers = self.signers, self.site.approved(self.chain)
+        before = self.signers
+        self.signers, _ = self.site.approved(self.chain)
         self.pin = replace(
             self.pin,
             remote_seq=published,
@@ -258,8 +264,8 @@ class _Cycle:
         )
         self._persist(judged.ends, judged.new, tip)
         self._end_conditions(judged.findings)
-        if self.signers.keys() - before.keys():
-            # An agent of this machine was approved just now: what it sent before goes out with this cycle.
+        if moved or self.signers.keys() - before.keys():
+            # Lines were issued again, or an agent of this machine was approved just now: they go out with this cycle.
             self._collect()
 
     def _forks_in_force(self) -> dict[str, str]:
@@ -391,6 +397,8 @@ class _Cycle:
 
     def _failed(self, error: GitFailed) -> None:
         self.report.failure = error
+        if error.kind is Kind.CANCELLED:
+            return
         code = TROUBLE.get(error.kind, "UNKNOWN")
         evidence = {"kind": str(error.kind), "stderr": error.stderr}
         self.findings.append(Finding(code, WIRE, error.message, evidence, subject="remote"))

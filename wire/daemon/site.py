@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from wire.errors import TrustError
+from wire.errors import IdentityError, TrustError
 from wire.gitio import Git
 from wire.keys import keyfile
 from wire.keys.trust import ACTIVE, Chain
@@ -114,17 +114,25 @@ class Site:
             IdentityError: it is missing, readable by others, damaged, or another agent's.
         """
         path = keyfile.key_path(self.settings.keys_dir, wire=wire, kind="agent", name=agent)
-        return keyfile.load_for(path, name=agent, kind="agent", wire=wire)
+        loose = self.settings.environ.get("WIRE_ALLOW_LOOSE_KEYS") == "1"
+        return keyfile.load_for(path, name=agent, kind="agent", wire=wire, allow_loose=loose)
 
-    def approved(self, chain: Chain) -> dict[str, Signer]:
-        """Return the keys of those local agents that the trust vouches for."""
-        signers = {}
+    def approved(self, chain: Chain) -> tuple[dict[str, Signer], dict[str, str]]:
+        """Return the keys of those local agents that the trust vouches for, and why others cannot be used.
+
+        A key that cannot be read stops its own agent's lines and nothing else.
+        """
+        signers, unusable = {}, {}
         for agent in self.config.agents:
-            signer = self.signer(agent, chain.wire)
+            try:
+                signer = self.signer(agent, chain.wire)
+            except IdentityError as error:
+                unusable[agent] = error.message
+                continue
             key = chain.key(agent, signer.key_id)
             if key is not None and key.status == ACTIVE and chain.newest.agents[agent].status == ACTIVE:
                 signers[agent] = signer
-        return signers
+        return signers, unusable
 
 
 def names_of(chain: Chain) -> Names:

@@ -201,6 +201,11 @@ _OPERATIONAL = {
         NOTHING,
         f"look for large files on the wire's branch and have them removed, {_AGAIN}",
     ),
+    "KEY": CodeInfo(
+        "a key of this machine cannot be used, so nothing of its agent is published",
+        NOTHING,
+        "`wire doctor` and `wire keys list` name the file and what mends it",
+    ),
     "UNKNOWN": CodeInfo(
         "git failed in a way that is not known here",
         NOTHING,

@@ -8,13 +8,8 @@ back.
 import os
 
 from wire.errors import TrustError
-from wire.keys.trust import Chain
+from wire.keys.trust import Chain, file_name
 from wire.store.files import atomic_write, private_folder, read_bytes
-
-
-def document_name(version: int) -> str:
-    """Return the file name of a version; its signatures stand beside it with `.sig` appended."""
-    return f"{version:06d}.json"
 
 
 def read(folder: str) -> Chain:
@@ -25,7 +20,7 @@ def read(folder: str) -> Chain:
     """
     files: list[tuple[bytes, bytes]] = []
     while True:
-        path = os.path.join(folder, document_name(len(files) + 1))
+        path = os.path.join(folder, file_name(len(files) + 1))
         raw, signatures = read_bytes(path), read_bytes(f"{path}.sig")
         if raw is None or signatures is None:
             break
@@ -46,7 +41,7 @@ def write(folder: str, chain: Chain) -> None:
     document without them."""
     private_folder(folder)
     for document, signatures in zip(chain.documents, chain.signatures, strict=True):
-        path = os.path.join(folder, document_name(document.version))
+        path = os.path.join(folder, file_name(document.version))
         if read_bytes(path) == document.raw and read_bytes(f"{path}.sig") is not None:
             continue
         atomic_write(f"{path}.sig", signatures)
