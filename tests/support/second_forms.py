@@ -7,6 +7,7 @@ import base64
 import hashlib
 import json
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -102,7 +103,7 @@ def checkpoint(text: str) -> tuple[int, str]:
     return int(form[1]), unb64(form[2] + "=", 32).hex()
 
 
-def strict(raw: bytes, floats: str = "body") -> dict[str, Any]:
+def strict(raw: bytes, floats: str | None = "body") -> dict[str, Any]:
     def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         return dict(pairs) if len(dict(pairs)) == len(pairs) else refuse()
 
@@ -197,6 +198,15 @@ def need(holds: object, reason: str) -> None:
         raise ValueError(reason)
 
 
+def refusal(judge: Callable[[], object]) -> str:
+    """Return the reason for which something is refused, empty if it is not."""
+    try:
+        judge()
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
 def fields(value: Any, *names: str) -> list[Any]:
     need(isinstance(value, dict) and value.keys() == set(names), "trust-malformed")
     return [value[name] for name in names]
@@ -236,7 +246,7 @@ def document(raw: bytes) -> dict[str, Any]:
     """Return a trust document that is well-formed by itself (4a, 4c)."""
     need(len(raw) <= 1_048_576, "trust-too-large")
     try:
-        doc = strict(raw, floats="")
+        doc = strict(raw, floats=None)
     except ValueError:
         raise ValueError("trust-malformed") from None
     v, version, wire, prev, nonce, created, threshold, roots, agents, groups, _ = fields(
@@ -334,7 +344,7 @@ def members(chain: list[dict[str, Any]], recipient: str, version: int) -> set[st
 def request(raw: bytes, wire: str, file: str) -> None:
     """Check a request to join."""
     try:
-        asked = strict(raw, floats="")
+        asked = strict(raw, floats=None)
         v, of, name, role, public, created, _ = fields(asked, "v", "wire", "name", "role", "public", "created", "proof")
         text = [isinstance(value, str) for value in (of, name, role, public, created)]
         known = type(v) is int and v == 1 and role in ("agent", "human") and matches(created, TIME) and all(text)

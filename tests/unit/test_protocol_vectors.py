@@ -153,12 +153,12 @@ def test_strict_json(vector: dict[str, Any]) -> None:
     for floats_below, expected in (("body", vector["strict"]), (None, vector["strict_without_floats"])):
         if expected:
             value = strictjson.loads(data, floats_below=floats_below)
-            assert json.dumps(value) == json.dumps(second_forms.strict(data, floats_below or ""))
+            assert json.dumps(value) == json.dumps(second_forms.strict(data, floats_below))
         else:
             with pytest.raises(strictjson.StrictError):
                 strictjson.loads(data, floats_below=floats_below)
             with pytest.raises(ValueError):
-                second_forms.strict(data, floats_below or "")
+                second_forms.strict(data, floats_below)
 
 
 LINES = FILES["lines.json"]

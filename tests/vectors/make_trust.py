@@ -450,7 +450,7 @@ def requests() -> dict[str, Any]:
     return {"about": about, "wire": WIRE, "vectors": list(_requests())}
 
 
-def _request(key: Key = NEW, **changed: Any) -> dict[str, Any]:
+def request(key: Key = NEW, **changed: Any) -> dict[str, Any]:
     members = {
         "v": 1, "wire": WIRE, "name": "new", "role": "agent", "public": b64(key.public), "created": CREATED,
         "proof": "",
@@ -466,16 +466,16 @@ def _requests() -> Iterator[Vector]:
         file = file or f"new.{NEW.id}.json"
         return {"name": name, "file": file, "request": notation(raw), "verdict": reason or "ok", "reason": why}
 
-    good, bad = compact(_request()).encode() + b"\n", "request-malformed"
+    good, bad = compact(request()).encode() + b"\n", "request-malformed"
     yield case("as it is", good, None, "key, name and proof agree")
-    yield case("of a human", _request(role="human"), None, "a role")
-    yield case("of another time", _request(created="1970-01-01T00:00:00.000Z"), None, "created is for display")
+    yield case("of a human", request(role="human"), None, "a role")
+    yield case("of another time", request(created="1970-01-01T00:00:00.000Z"), None, "created is for display")
     redated = good.replace(b"2026-11-29", b"2030-01-01")
     yield case("dated by somebody else", redated, None, "created is not signed")
     for name, raw in (
         ("empty", b""), ("without a newline", good[:-1]), ("with a newline more", good + b"\n"),
         ("with spaces", good.replace(b":", b": ")),
-        ("in another order", compact(dict(reversed(_request().items()))).encode() + b"\n"),
+        ("in another order", compact(dict(reversed(request().items()))).encode() + b"\n"),
         ("of 4,097 bytes", good[:-1] + b" " * (4097 - len(good)) + b"\n"),
         ("with CR LF", good[:-1] + b"\r\n"), ("with a member twice", good.replace(b'"v":1,', b'"v":1,"v":1,')),
         ("no JSON", b"{\n"),
@@ -488,14 +488,14 @@ def _requests() -> Iterator[Vector]:
         "public": ["", b64(NEW.public[:31]), b64(NEW.public)[:-1]], "name": [None, 7],
     }.items():  # fmt: skip
         for value in values:
-            yield case(f"{member} of {value!r:.50}", _request(**{member: value}), bad, "not what this member may be")
-    yield case("with another member", {**_request(), "x": 1}, bad, "not of the one form")
-    yield case("without created", {k: v for k, v in _request().items() if k != "created"}, bad, "not of the one form")
+            yield case(f"{member} of {value!r:.50}", request(**{member: value}), bad, "not what this member may be")
+    yield case("with another member", {**request(), "x": 1}, bad, "not of the one form")
+    yield case("without created", {k: v for k, v in request().items() if k != "created"}, bad, "not of the one form")
     for name in ("New", "all", "trust", ""):
-        yield case(f"for {name!r}", _request(name=name), "name-invalid", "no name", f"{name}.{NEW.id}.json")
+        yield case(f"for {name!r}", request(name=name), "name-invalid", "no name", f"{name}.{NEW.id}.json")
     neutral = b64(bytes([1, *([0] * 31)]))
-    yield case("of an unusable key", _request(public=neutral), "key-invalid", "the neutral element")
-    yield case("for another wire", _request(wire=OTHER_WIRE), "wrong-wire", "it stands on this one")
+    yield case("of an unusable key", request(public=neutral), "key-invalid", "the neutral element")
+    yield case("for another wire", request(wire=OTHER_WIRE), "wrong-wire", "it stands on this one")
     for file in (
         f"new.{MAC.id}.json",
         f"spark.{NEW.id}.json",
@@ -505,17 +505,17 @@ def _requests() -> Iterator[Vector]:
     ):
         yield case(f"in the file {file}", good, "request-misplaced", "the file is named after name and key", file)
     yield case(
-        "with a proof for another name", _request(proof=proof(NEW, WIRE, "spark")), "proof-invalid", "it does not hold"
+        "with a proof for another name", request(proof=proof(NEW, WIRE, "spark")), "proof-invalid", "it does not hold"
     )
     yield case(
         "with somebody else's proof",
-        _request(proof=proof(NEW, WIRE, "new", signed_by=ANA)),
+        request(proof=proof(NEW, WIRE, "new", signed_by=ANA)),
         "proof-invalid",
         "it does not hold",
     )
     yield case(
         "with a proof for another role",
-        _request(proof=proof(NEW, WIRE, "new", "human")),
+        request(proof=proof(NEW, WIRE, "new", "human")),
         "proof-invalid",
         "it does not hold",
     )
