@@ -96,6 +96,38 @@ def test_a_push_that_is_ended_leaves_no_lock_on_the_remote(git, remote):
     assert git.push(remote.url, f"{second}:{MAIN}").status == "ok"
 
 
+def test_a_call_can_be_ended_before_its_child_runs(tmp_path, environ, git, monkeypatch):
+    """The service stops in the moment in which a child is being started."""
+    slow = Git(git.git_dir, environ=failing_ssh(tmp_path, environ, "exec sleep 600"))
+    assert slow.resolve("HEAD") is None
+    runner = slow._core._runner
+    start = runner._start
+    monkeypatch.setattr(runner, "_start", lambda *args: (slow.cancel(), start(*args))[1])
+    began = time.monotonic()
+    with pytest.raises(GitFailed) as failed:
+        slow.fetch("ssh://wire@host.invalid/x.git", [INCOMING], max_bytes=MB)
+    assert failed.value.kind is Kind.CANCELLED
+    assert time.monotonic() - began < 5
+
+
+def test_a_system_that_tells_of_no_exit(tmp_path, environ, git, remote, monkeypatch):
+    """macOS has no descriptor for a process, no `/proc`, no leases and no files in memory."""
+    for name in ("pidfd_open", "memfd_create"):
+        monkeypatch.delattr(os, name)
+    seed(git, remote)
+    git.fetch(remote.url, [INCOMING], max_bytes=MB)
+    then = "setsid sleep 8 >/dev/null &\necho gone >&2; exit 255"
+    began = time.monotonic()
+    with pytest.raises(GitFailed, match="gone"):
+        Git(git.git_dir, environ=failing_ssh(tmp_path, environ, then)).ls_remote("ssh://wire@host.invalid/x.git")
+    slow = Git(git.git_dir, environ=failing_ssh(tmp_path, environ, "exec sleep 600"))
+    with pytest.raises(GitFailed) as failed:
+        slow.ls_remote("ssh://wire@host.invalid/x.git", timeout=1)
+    assert failed.value.kind is Kind.TIMEOUT
+    assert time.monotonic() - began < 6
+    procs.kill_marked(f"WIRE_TEST_MARK={tmp_path}")
+
+
 def test_output_without_end_is_cut(git):
     made = commit(git, None, Put(b"large", os.urandom(4 * MB)))
     with pytest.raises(GitFailed) as failed:

@@ -67,6 +67,7 @@ class Runner:
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._lock = threading.Lock()
+        self._running = False
         self._group: int | None = None
         self._asked_to_end = False
         self._stopped = False
@@ -95,17 +96,52 @@ class Runner:
         Raises:
             NotStarted: the program or the folder cannot be used.
         """
-        if self._stopped:
-            return Ended(-signal.SIGTERM, b"", b"", "cancelled", 0, False)
-        deadline = time.monotonic() + timeout
-        # A name in argv at worst; values never are.
+        with self._lock:
+            if self._stopped:
+                return Ended(-signal.SIGTERM, b"", b"", "cancelled", 0, False)
+            # From now on `cancel` means this child, also while it is being started.
+            self._running, self._asked_to_end, self._killed = True, False, False
+        try:
+            process = self._start(argv, environment, input is not None, pass_fds)
+            try:
+                return self._converse(process, input or b"", time.monotonic() + timeout, max_output, sink)
+            except BaseException:
+                self._end(process)
+                raise
+            finally:
+                for stream in (process.stdin, process.stdout, process.stderr):
+                    if stream is not None:
+                        with contextlib.suppress(OSError):
+                            stream.close()
+        finally:
+            with self._lock:
+                self._running, self._group = False, None
+
+    def cancel(self, *, stop: bool = False) -> None:
+        """End the running child's group gracefully; callable from any thread, harmless when nothing runs.
+
+        Args:
+            stop: also refuse every later child, for a thread that is to finish.
+        """
+        with self._lock:
+            self._stopped = self._stopped or stop
+            self._asked_to_end = self._running
+            if self._group is not None:
+                _signal_group(self._group, signal.SIGTERM)
+
+    def _wants_end(self) -> bool:
+        return self._asked_to_end
+
+    def _start(
+        self, argv: Sequence[str], environment: Mapping[str, str], has_input: bool, pass_fds: Sequence[int]
+    ) -> "subprocess.Popen[bytes]":
+        # Names in argv at worst; values never are.
         unwanted = [name for name in os.environ if name not in environment]
         prefix = [_ENV, *(part for name in unwanted for part in ("-u", name))] if unwanted else []
-        self._killed = False
         try:
             started = _command_class()(self._folder).execute(
                 [*prefix, *argv],
-                istream=subprocess.PIPE if input is not None else None,
+                istream=subprocess.PIPE if has_input else None,
                 as_process=True,
                 env=environment,
                 start_new_session=True,
@@ -116,51 +152,38 @@ class Runner:
         except _not_found() as e:
             raise NotStarted(f"cannot start {argv[0]}: no such program") from e
         process = started.proc
-        if process is None or process.stdout is None or process.stderr is None:
-            raise NotStarted(f"cannot start {argv[0]}: no pipes")
-        try:
-            with self._lock:
-                self._group = process.pid
-                if self._asked_to_end:
-                    _signal_group(process.pid, signal.SIGTERM)
-            # From here on the process is ours: GitPython's wrapper would wait for it without a limit.
-            started.proc = None
-            outputs = (process.stdout, process.stderr)
-            talk = _Conversation(process, outputs, input or b"", max_output, sink, self._wants_end)
-            cut = talk.run(deadline)
-            if cut is not None:
-                self._end(process)
-            status = process.wait()
-            return Ended(status, bytes(talk.stdout), bytes(talk.stderr), cut, process.pid, self._killed)
-        except BaseException:
-            self._end(process)
-            raise
-        finally:
-            with self._lock:
-                self._group = None
-                self._asked_to_end = False
-            for stream in (process.stdin, process.stdout, process.stderr):
-                if stream is not None:
-                    with contextlib.suppress(OSError):
-                        stream.close()
+        if process is None:
+            raise NotStarted(f"cannot start {argv[0]}")
+        # From here on it is ours: GitPython's wrapper ends it when it is collected, and waits without a limit.
+        started.proc = None
+        return process
 
-    def cancel(self, *, stop: bool = False) -> None:
-        """End the running child's group gracefully; callable from any thread, harmless when nothing runs.
-
-        Args:
-            stop: also refuse every later child, for a thread that is to finish.
-        """
+    def _converse(
+        self,
+        process: "subprocess.Popen[bytes]",
+        data: bytes,
+        deadline: float,
+        max_output: int | None,
+        sink: Callable[[bytes], bool] | None,
+    ) -> Ended:
+        talk = _Conversation(process, data, max_output, sink, self._wants_end)
         with self._lock:
-            self._stopped = self._stopped or stop
-            if self._group is not None:
-                self._asked_to_end = True
-                _signal_group(self._group, signal.SIGTERM)
-
-    def _wants_end(self) -> bool:
-        return self._asked_to_end
+            self._group = process.pid
+        cut = talk.run(deadline)
+        if cut is not None:
+            self._end(process)
+        # Once it has been waited for, its number may be another's.
+        with self._lock:
+            self._group = None
+        status = process.wait()
+        if cut is None and status != 0 and self._asked_to_end:
+            cut = "cancelled"
+        return Ended(status, bytes(talk.stdout), bytes(talk.stderr), cut, process.pid, self._killed)
 
     def _end(self, process: "subprocess.Popen[bytes]") -> None:
         group = process.pid
+        with self._lock:
+            self._group = None
         give_up = time.monotonic() + GRACE
         _signal_group(group, signal.SIGTERM)
         try:
@@ -185,16 +208,17 @@ class _Conversation:
     def __init__(
         self,
         process: "subprocess.Popen[bytes]",
-        outputs: tuple[IO[bytes], IO[bytes]],
         data: bytes,
         max_output: int | None,
         sink: Callable[[bytes], bool] | None,
         wants_end: Callable[[], bool],
     ) -> None:
+        if process.stdout is None or process.stderr is None:
+            raise NotStarted("a child without pipes")
         self.stdout = bytearray()
         self.stderr = bytearray()
         self._process = process
-        self._outputs = outputs
+        self._outputs = (process.stdout, process.stderr)
         self._stdin = process.stdin
         self._left = memoryview(data)
         self._max_output = max_output
@@ -204,7 +228,7 @@ class _Conversation:
         self._exit_fd = _exit_fd(process.pid)
         if self._exit_fd is not None:
             self._poll.register(self._exit_fd, selectors.EVENT_READ)
-        for stream in outputs:
+        for stream in self._outputs:
             os.set_blocking(stream.fileno(), False)
             self._poll.register(stream, selectors.EVENT_READ)
         if self._stdin is not None:
@@ -233,7 +257,7 @@ class _Conversation:
             if cut is not None:
                 return cut
             if ended:
-                return "cancelled" if self._wants_end() and self._process.wait() != 0 else None
+                return None
             if self._wants_end():
                 return "cancelled"
 
