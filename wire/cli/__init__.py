@@ -22,6 +22,7 @@ _COMMANDS = {
     "thread": "messages",
     "sync": "operating",
     "heal": "operating",
+    "repair": "operating",
     "status": "watching",
     "incidents": "watching",
     "verify": "watching",

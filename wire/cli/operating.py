@@ -1,4 +1,4 @@
-"""sync, heal."""
+"""sync, heal, repair."""
 
 import click
 
@@ -28,6 +28,23 @@ def heal(ctx: click.Context, as_json: bool) -> None:
     from wire.verbs import operating
 
     _tell(operating.heal(here_of(ctx)), as_json)
+
+
+@click.command()
+@json_option
+@choosing
+@click.pass_context
+def repair(ctx: click.Context, as_json: bool) -> None:
+    """Make the clone's repository anew when git's own files are damaged; no accepted line is given up."""
+    from wire.verbs import operating
+
+    done = operating.repair(here_of(ctx))
+    if as_json:
+        say_json({"lines": done.lines, "aside": done.aside, "remote_reached": done.remote_reached})
+        return
+    say(f"{done.lines} accepted message(s) are back in a new repository; the damaged one is kept in {done.aside}")
+    if not done.remote_reached:
+        warn("the remote could not be reached; run `wire sync` when it can")
 
 
 def _tell(report: Report, as_json: bool) -> None:

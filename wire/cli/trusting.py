@@ -103,6 +103,24 @@ def approve(ctx: click.Context, name: str, fingerprint: str | None, as_json: boo
         say(f"{done.name} is enrolled with {done.fingerprint}; checkpoint {done.checkpoint}")
 
 
+@trust.command("repin")
+@click.option("--checkpoint", required=True, metavar="CHECKPOINT", help="From a person of the wire: 3:SHA256:…")
+@json_option
+@choosing
+@click.pass_context
+def repin(ctx: click.Context, checkpoint: str, as_json: bool) -> None:
+    """Rebuild a pin or trust folder that was lost or damaged, from a checkpoint that a person gives."""
+    from wire.verbs import operating
+
+    pin = operating.repin(here_of(ctx), checkpoint)
+    lines = sum(end.seq for end in pin.accepted.values())
+    if as_json:
+        say_json({"checkpoint": pin.checkpoint, "trust": pin.trust_version, "lines": lines})
+    else:
+        say(f"pinned again by {pin.checkpoint}; trust version {pin.trust_version}, {lines} message(s) verified again")
+        say("now run:  wire sync")
+
+
 @click.group()
 def keys() -> None:
     """The keys of this wire on this machine."""

@@ -72,9 +72,8 @@ def incidents(ctx: click.Context, everything: bool, as_json: bool) -> None:
             say_json(_incident(one))
         else:
             over = ", over" if one.ended else ""
-            say(
-                f"{one.id} {styled(one.code, bold=True)} {safe(one.scope)} x{one.count} {one.state}{over}, last {one.last}"
-            )
+            count = f"x{one.count} {one.state}{over}, last {one.last}"
+            say(f"{one.id} {styled(one.code, bold=True)} {safe(one.scope)} {count}")
             say(f"    {safe(one.message)}")
     if not found and not as_json:
         say("no open incidents")

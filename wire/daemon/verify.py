@@ -23,7 +23,7 @@ from wire.daemon.history import Known, undone
 from wire.daemon.judged import Before, Judged
 from wire.daemon.shape import ATTRIBUTES, Kind, Shape, classify, segment_path
 from wire.daemon.truststeps import TRUST_KINDS, TrustSteps
-from wire.gitio import Change, Commit, Git
+from wire.gitio import Change, Commit, Git, GitFailed
 from wire.protocol.chain import Foreign, Position, walk
 from wire.protocol.codes import Code
 from wire.protocol.encoding import sha256_hex
@@ -53,8 +53,7 @@ class Verifier:
         commits: Sequence[Commit] = ()
         descends = True
         if before.verified is not None and before.verified != self._tip:
-            history = self._git.history(before.verified, self._tip, max_count=COMMITS_WALKED)
-            descends, commits = history.descends, history.commits
+            descends, commits = self._history(before.verified)
         changes = self._git.diff(self._accepted.commit, self._tip)
         shaped = [(change, classify(change.path, change.new_mode)) for change in changes]
         self._shape(shaped)
@@ -69,6 +68,17 @@ class Verifier:
             judged.findings += undone(self._git, commits, self._known(), self._tip)
         self._content()
         return judged
+
+    def _history(self, verified: str) -> tuple[bool, Sequence[Commit]]:
+        """Step 2: return whether the tip descends from the verified commit, and the commits on the way."""
+        try:
+            history = self._git.history(verified, self._tip, max_count=COMMITS_WALKED)
+        except GitFailed:
+            if self._git.resolve(f"{verified}^{{commit}}") is not None:
+                raise
+            # The repository was made anew and the remote does not have that commit any more.
+            return False, ()
+        return history.descends, history.commits
 
     def _find(self, code: str, scope: str, message: str, subject: str = "", **evidence: object) -> Finding:
         finding = Finding(code, scope, message, {"tip": self._tip, **evidence}, subject)

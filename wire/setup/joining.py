@@ -80,7 +80,7 @@ def join(
     site = Site.open(settings, config)
     chain = site.trust(site.pin())
     if not chain.passes(version, digest):
-        raise _not_the_checkpoint(chain, version, checkpoint)
+        raise not_the_checkpoint(chain, version, checkpoint)
     signer = own_key(settings, chain.wire, agent)
     owner = chain.owner(signer.key_id)
     if owner is None and agent in chain.newest.agents:
@@ -130,10 +130,10 @@ def _pin_wire(
     try:
         branch = branch or _find_branch(git, remote)
         git.fetch(remote, [f"+refs/heads/{branch}:{INCOMING_REF}"], max_bytes=FETCH_MAX_BYTES)
-        chain = _chain_at(git, INCOMING_REF)
+        chain = chain_at(git, INCOMING_REF)
         version, digest = checkpoint
         if not chain.passes(version, digest):
-            raise _not_the_checkpoint(chain, version, format_checkpoint(version, digest))
+            raise not_the_checkpoint(chain, version, format_checkpoint(version, digest))
         return write_down(settings, places, remote, branch, agent, chain, format_checkpoint(version, digest))
     except BaseException:
         take_back(places)
@@ -153,7 +153,7 @@ def _find_branch(git: Git, remote: str) -> str:
     )
 
 
-def _chain_at(git: Git, ref: str) -> Chain:
+def chain_at(git: Git, ref: str) -> Chain:
     """Return the trust chain that a tip carries, as far as it holds."""
     entries = {
         classify(e.path, e.mode): e.oid
@@ -203,7 +203,8 @@ def _ask(site: Site, chain: Chain, signer: Signer, agent: str, role: str) -> Non
     raise RemoteError("others pushed first, every time; run the same command again", kind="race")
 
 
-def _not_the_checkpoint(chain: Chain, version: int, checkpoint: str) -> TrustError:
+def not_the_checkpoint(chain: Chain, version: int, checkpoint: str) -> TrustError:
+    """Return the error for a chain that does not pass through the checkpoint, with both values."""
     held = chain.at(version)
     found_there = held.checkpoint if held is not None else f"only {chain.newest.version} version(s)"
     return TrustError(

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from wire import setup
 from wire.daemon import cycle, trusting
+from wire.daemon import repair as repairing
+from wire.daemon.repair import Repaired
 from wire.daemon.report import Report
 from wire.daemon.shape import request_path
 from wire.daemon.site import Site
@@ -16,6 +18,7 @@ from wire.keys.build import enroll, set_group
 from wire.keys.requests import Request, file_name
 from wire.keys.trust import Chain
 from wire.store.files import utc_now
+from wire.store.pin import Pin
 from wire.verbs.here import Here
 
 CYCLE_LOCK_SECONDS = 60.0
@@ -47,6 +50,16 @@ def heal(here: Here) -> Report:
     report = cycle.heal(_site(here))
     stamp(here.places, report)
     return report
+
+
+def repair(here: Here) -> Repaired:
+    """Make the clone's repository anew from every copy of the accepted lines; raises where one is nowhere."""
+    return repairing.repair(_site(here))
+
+
+def repin(here: Here, checkpoint: str) -> Pin:
+    """Rebuild a pin that was lost or damaged, as `setup.repin`."""
+    return setup.repin(here.settings, here.config, checkpoint)
 
 
 def trust(here: Here) -> Chain:
