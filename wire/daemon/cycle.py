@@ -401,7 +401,8 @@ class _Cycle:
             return
         code = TROUBLE.get(error.kind, "UNKNOWN")
         evidence = {"kind": str(error.kind), "stderr": error.stderr}
-        self.findings.append(Finding(code, WIRE, error.message, evidence, subject="remote"))
+        next_step = "wire repair" if error.kind in (Kind.CORRUPT, Kind.CLONE) else error.next_step
+        self.findings.append(Finding(code, WIRE, error.message, evidence, subject="remote", next_step=next_step))
         self._raise()
 
     def _went_well(self) -> None:

@@ -25,6 +25,7 @@ class Finding:
         message: what was found and what was expected.
         evidence: hashes, commits, files, offsets; `tip` names the commit that was judged.
         subject: tells two incidents of one code and scope apart.
+        next_step: where more is known than the code's own says.
     """
 
     code: str
@@ -32,6 +33,7 @@ class Finding:
     message: str
     evidence: Mapping[str, Any] = field(default_factory=dict)
     subject: str = ""
+    next_step: str | None = None
 
 
 def raise_all(places: WirePlaces, findings: Iterable[Finding], now: str) -> list[Incident]:
@@ -50,6 +52,7 @@ def raise_all(places: WirePlaces, findings: Iterable[Finding], now: str) -> list
                 subject=finding.subject,
                 message=finding.message,
                 evidence=dict(finding.evidence),
+                next_step=finding.next_step,
                 now=now,
             )
         )
