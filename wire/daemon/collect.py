@@ -10,7 +10,7 @@ For each channel of each local agent, under the channel's lock (PROTOCOL.md, sec
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from wire.daemon.accepted import Accepted
@@ -48,13 +48,19 @@ class Collected:
 
 
 def collect(
-    site: Site, chain: Chain, accepted: Accepted, ends: dict[str, Position], approved: dict[str, Signer]
+    site: Site,
+    chain: Chain,
+    accepted: Accepted,
+    ends: Mapping[str, Position],
+    approved: Mapping[str, Signer],
+    frozen: Collection[str],
 ) -> Collected:
     """Run a to d for every channel of the local agents.
 
     Args:
         ends: accepted end per channel.
         approved: the local agents whose lines count.
+        frozen: channels that accept nothing, since two valid lines claim one place; what is sent there stays stored.
     """
     collected = Collected()
     for channel in _channels(site, ends):
@@ -73,7 +79,7 @@ def collect(
             collected.findings += [Finding(f.code, f.scope, f.message, f.evidence, f.subject) for f in found]
         if sender not in approved:
             collected.waiting[sender] = collected.waiting.get(sender, 0) + tail.seq - end.seq
-        elif tail.seq > end.seq:
+        elif tail.seq > end.seq and channel not in frozen:
             _accept(site, chain, accepted, channel, end, tail, collected)
     return collected
 
@@ -120,7 +126,7 @@ def take_over(
     )
 
 
-def _channels(site: Site, ends: dict[str, Position]) -> list[str]:
+def _channels(site: Site, ends: Mapping[str, Position]) -> list[str]:
     local = set(site.config.agents)
     found = {channel for channel in [*journal.channels(site.places), *ends] if channel.partition("/")[0] in local}
     for agent in local:

@@ -144,7 +144,9 @@ class _Cycle:
     # Own lines.
 
     def _collect(self) -> None:
-        collected = collect(self.site, self.chain, self.accepted, dict(self.pin.accepted), self.signers)
+        collected = collect(
+            self.site, self.chain, self.accepted, self.pin.accepted, self.signers, self.pin.forks.keys()
+        )
         self.report.waiting = collected.waiting
         self.report.collected.update({channel: len(lines) for channel, lines in collected.new.items()})
         self.findings += collected.findings
