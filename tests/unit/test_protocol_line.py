@@ -9,7 +9,7 @@ from wire.errors import UsageError
 from wire.protocol import strictjson
 from wire.protocol.chain import Position, step
 from wire.protocol.codes import Code
-from wire.protocol.encoding import Signer, key_id, parse_checkpoint, unb64
+from wire.protocol.encoding import LINE_TYPE, Signer, key_id, parse_checkpoint, unb64, valid_public, verify
 from wire.protocol.line import LINE_MAX, LineError, content, genesis, head, parse, seal
 from wire.protocol.names import check_name, parse_id, segment_name, split_channel
 
@@ -199,6 +199,18 @@ def test_names_are_refused_in_words() -> None:
     with pytest.raises(UsageError, match="one is written mac/spark/42"):
         parse_id("mac/spark")
     assert segment_name(7) == "000007.jsonl"
+
+
+@pytest.mark.parametrize(("public", "signature"), [(32, 0), (32, 63), (32, 65), (32, 128), (31, 64), (33, 64), (0, 64)])
+def test_lengths_come_before_any_cryptography(public: int, signature: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_cryptography(*_: bytes) -> bytes:
+        raise AssertionError("called")
+
+    monkeypatch.setattr("nacl.bindings.crypto_sign_open", no_cryptography)
+    monkeypatch.setattr("nacl.bindings.crypto_core_ed25519_is_valid_point", no_cryptography)
+    assert not verify(bytes(public), bytes(signature), LINE_TYPE, b"{}")
+    if public != 32:
+        assert not valid_public(bytes(public))
 
 
 def test_signers_need_seeds_of_32_bytes() -> None:

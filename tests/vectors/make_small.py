@@ -201,6 +201,9 @@ def _signatures() -> Iterator[Vector]:
         yield case(f"of type {name}", MAC.sign(kind, payload), False, "made for another type")
     bare = nacl.bindings.crypto_sign(payload, nacl.bindings.crypto_sign_seed_keypair(MAC.seed)[1])[:64]
     yield case("without the encoding", bare, False, "over the bare payload")
+    for length in (0, 31, 33):
+        public = (MAC.public * 2)[:length]
+        yield case(f"under a key of {length} bytes", good, False, "32 bytes", public)
     yield case("of another key", Key("spark").sign(LINE, payload), False, "does not hold")
     for bit in (0, 255, 256, 511):
         flipped = bytearray(good)
