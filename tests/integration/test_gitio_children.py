@@ -66,6 +66,26 @@ def test_another_thread_can_end_a_call(tmp_path, environ, git):
     assert failed.value.kind is Kind.CANCELLED
 
 
+def test_who_waits_for_a_child_tells_until_when(tmp_path, environ, git):
+    """So that a watchdog can tell a thread that waits for a host from one that is stuck."""
+    slow = Git(git.git_dir, environ=failing_ssh(tmp_path, environ, "exec sleep 600"))
+    assert slow.busy_until() is None
+
+    def wait() -> None:
+        with pytest.raises(GitFailed):
+            slow.ls_remote("ssh://wire@host.invalid/x.git", timeout=30)
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    eventually((tmp_path / "pids").exists, what="the transport that hangs")
+    until = slow.busy_until()
+    slow.cancel()
+    waiting.join(20)
+    assert until is not None
+    assert 20 < until - time.monotonic() < 60
+    assert slow.busy_until() is None
+
+
 def test_an_interrupt_takes_the_child_along(tmp_path, environ, git):
     program = (
         "import os, sys; from wire.gitio import Git\n"

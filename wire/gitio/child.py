@@ -62,9 +62,14 @@ class Runner:
     """Run children in one folder, one at a time.
 
     One thread uses a runner; only `cancel` may be called from any other.
+
+    Attributes:
+        busy_until: the monotonic second by which the child that runs now has ended, one way or another; None while
+            none runs.
     """
 
     def __init__(self, folder: str) -> None:
+        self.busy_until: float | None = None
         self._folder = folder
         self._lock = threading.Lock()
         self._running = False
@@ -101,6 +106,7 @@ class Runner:
                 return Ended(-signal.SIGTERM, b"", b"", "cancelled", 0, False)
             # From now on `cancel` means this child, also while it is being started.
             self._running, self._asked_to_end, self._killed = True, False, False
+            self.busy_until = time.monotonic() + timeout + 3 * GRACE
         try:
             process = self._start(argv, environment, input is not None, pass_fds)
             try:
@@ -115,7 +121,7 @@ class Runner:
                             stream.close()
         finally:
             with self._lock:
-                self._running, self._group = False, None
+                self._running, self._group, self.busy_until = False, None, None
 
     def cancel(self, *, stop: bool = False) -> None:
         """End the running child's group gracefully; callable from any thread, harmless when nothing runs.

@@ -187,6 +187,11 @@ class Core:
         self._runner.cancel(stop=stop)
         self._homeless.cancel(stop=stop)
 
+    def busy_until(self) -> float | None:
+        """See `Git.busy_until`."""
+        times = (self._runner.busy_until, self._homeless.busy_until)
+        return max((at for at in times if at is not None), default=None)
+
     def clear_locks(self, *, since: float = 0.0) -> list[str]:
         """Remove lock files below `refs/wire` that changed after `since` (seconds of the epoch); return their paths."""
         removed = []

@@ -101,6 +101,13 @@ class Git:
         """
         self._core.cancel(stop=stop)
 
+    def busy_until(self) -> float | None:
+        """Return the monotonic second by which the child that runs now has ended, or None; from any thread.
+
+        Who waits for a child is not stuck: its hard timeout ends it.
+        """
+        return self._core.busy_until()
+
     # The repository
 
     def version(self) -> tuple[int, ...]:
