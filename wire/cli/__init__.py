@@ -32,9 +32,9 @@ _COMMANDS = {
     "keys": "trusting",
     "group": "trusting",
     "daemon": "running",
-    "service": "running",
-    "hooks": "running",
-    "doctor": "running",
+    "service": "service",
+    "hooks": "hooks",
+    "doctor": "doctor",
     "demo": "demo",
 }
 

@@ -1,0 +1,246 @@
+"""The service: installed, removed, started, stopped and read, through `systemctl --user`.
+
+    done = install(settings)         # idempotent: the same machine gives the same unit
+
+Rules that it keeps: what the unit names was run once, in the unit's own surroundings, before it is written; nothing is
+written where there is no user manager to read it; nobody's edits are lost.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from wire.errors import WireError
+from wire.store import config as configs
+from wire.store.files import private_folder
+from wire.store.paths import Settings
+from wire.systemd import surroundings, unit, unitfile
+from wire.systemd.manager import Lingering, Manager, has_journal, user_name
+from wire.systemd.state import PROPERTIES
+from wire.systemd.unit import NAME, Origin, Unit
+
+DAEMON = ("daemon", "run")
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """What `install` did.
+
+    Attributes:
+        action: `installed`, `updated` or `unchanged`.
+        path: the unit's file.
+        running: whether the service runs now.
+        kept: where a foreign or edited unit was moved to, if one was replaced.
+        notes: what the user should know or do, each with its command.
+    """
+
+    action: str
+    path: str
+    running: bool
+    kept: str | None
+    lingering: Lingering
+    notes: tuple[str, ...]
+
+
+def install(settings: Settings, *, start: bool = True, force: bool = False) -> Installed:
+    """Write the unit, enable it and start it.
+
+    Args:
+        start: whether it runs at once; it starts with the user manager in any case.
+        force: replace a unit that somebody edited or wrote; it is kept beside the new one.
+
+    Raises:
+        WireError: there is no user manager (`no-user-manager`), somebody edited the unit (`unit-edited`), or the entry
+            point does not run in the service's surroundings (`entry-point`, `git-missing`): nothing was changed; or
+            systemd refused (`systemctl`).
+    """
+    from wire import __version__
+
+    manager = Manager(settings.environ)
+    known = manager.environment()
+    variables, withheld = surroundings.environment(settings, known)
+    command = surroundings.entry_point()
+    surroundings.probe(command, variables)
+    if surroundings.missing_programs(variables["PATH"], ["git"]):
+        raise WireError(
+            f"git not found in PATH={variables['PATH']}", reason="git-missing", next_step="install git 2.39 or newer"
+        )
+    log_file = None if has_journal() else os.path.join(settings.state_dir, "daemon.log")
+    text = unit.render(Unit([*command, *DAEMON], variables, surroundings.unset(settings), log_file), __version__)
+    path = unitfile.path_of(known)
+    before = unitfile.read(path)
+    kept = None
+    if unit.origin(before) not in (Origin.MISSING, Origin.OURS):
+        if not force:
+            raise unitfile.edited(path, before, "wire service install --force")
+        kept = unitfile.set_aside(path)
+    if before != text:
+        unitfile.write(path, text)
+    if log_file is not None:
+        private_folder(settings.state_dir)
+    running = _load(manager, path, start=start, anew=before != text)
+    lingering = manager.lingering()
+    notes = _notes(settings, known, variables, withheld, lingering)
+    action = "unchanged" if before == text else "installed" if before is None else "updated"
+    return Installed(action, path, running, kept, lingering, tuple(notes))
+
+
+def uninstall(settings: Settings, *, force: bool = False) -> str | None:
+    """Stop and disable the service and remove its unit; return the unit's path, None where there was none.
+
+    Drop-ins are the user's and stay. Messages, keys and the configuration are not touched.
+
+    Raises:
+        WireError: as `install`.
+    """
+    manager = Manager(settings.environ)
+    path = unitfile.path_of(manager.environment())
+    before = unitfile.read(path)
+    if before is None:
+        return None
+    if unit.origin(before) is not Origin.OURS and not force:
+        raise unitfile.edited(path, before, "wire service uninstall --force")
+    manager.run("disable", "--now", NAME)
+    unitfile.remove(path)
+    manager.run("daemon-reload")
+    # A unit that had failed would stay listed; for one that had not, this is an error.
+    manager.run("reset-failed", NAME, ok=(0, 1))
+    return path
+
+
+def start(settings: Settings) -> None:
+    """Start the service and return when it says that it is ready; raises WireError."""
+    _on_unit(settings, "start")
+
+
+def stop(settings: Settings) -> None:
+    """Stop the service and return when it ended; raises WireError."""
+    _on_unit(settings, "stop")
+
+
+def restart(settings: Settings) -> None:
+    """Stop and start the service, and return when it says that it is ready; raises WireError."""
+    _on_unit(settings, "restart")
+
+
+def logs(settings: Settings, *, count: int, follow: bool) -> tuple[Sequence[str], str | None]:
+    """Return the command that shows the service's output, and what to say about it first, if anything.
+
+    Raises:
+        WireError: the service is not installed (`not-installed`), or its output cannot be read here (`no-journal`).
+    """
+    manager = Manager(settings.environ)
+    log_file = unit.log_file(_installed(manager)[1])
+    if log_file is not None:
+        if not os.path.exists(log_file):
+            raise WireError(f"the service has printed nothing yet: there is no {log_file}", reason="no-journal")
+        command = ["tail", *(["-F"] if follow else []), "-n", str(count), "--", log_file]
+        return command, f"without a journal the service prints to {log_file}"
+    if manager.tool("journalctl", "--version") is None:
+        raise WireError(
+            "there is no journalctl on PATH to read the service's output with",
+            reason="no-journal",
+            next_step=f"systemctl --user status {NAME}",
+        )
+    journal = ["journalctl", "--user", "--unit", NAME]
+    last = manager.tool(*journal, "--quiet", "-n", "1", "--output=cat")
+    said = None
+    if last is None or not last.out.strip():
+        said = f"the user's journal has nothing of it; as root, look with: journalctl _SYSTEMD_USER_UNIT={NAME}"
+    return [*journal, "--no-pager", "-n", str(count), *(["-f"] if follow else [])], said
+
+
+def show_logs(settings: Settings, command: Sequence[str]) -> int:
+    """Run the command that `logs` returned on our own output; return its exit status."""
+    return Manager(settings.environ).follow(*command)
+
+
+def unit_text(settings: Settings) -> tuple[str, bytes | None]:
+    """Return the unit's path and text, None where it is not installed; raises WireError without a manager."""
+    path = unitfile.path_of(Manager(settings.environ).environment())
+    return path, unitfile.read(path)
+
+
+def _load(manager: Manager, path: str, *, start: bool, anew: bool) -> bool:
+    """Have systemd read the unit, and start it; return whether it runs."""
+    manager.run("daemon-reload")
+    seen = manager.show(NAME, *PROPERTIES)
+    if seen.get("FragmentPath") != path:
+        found = seen.get("FragmentPath") or "nowhere"
+        raise WireError(f"systemd reads {NAME} from {found}, not from {path}", reason="unit-shadowed")
+    manager.run("enable", NAME)
+    running = seen.get("ActiveState") in ("active", "activating", "reloading")
+    if not start:
+        return running
+    _control(manager, "restart" if running and anew else "start")
+    return True
+
+
+def _on_unit(settings: Settings, verb: str) -> None:
+    manager = Manager(settings.environ)
+    _installed(manager)
+    _control(manager, verb)
+
+
+def _control(manager: Manager, verb: str) -> None:
+    try:
+        manager.run(verb, NAME)
+    except WireError as error:
+        if error.reason == "systemctl":
+            error.next_step = "wire service logs"
+        raise
+
+
+def _installed(manager: Manager) -> tuple[str, bytes]:
+    path = unitfile.path_of(manager.environment())
+    text = unitfile.read(path)
+    if text is None:
+        raise WireError(
+            f"the service is not installed: there is no {path}",
+            reason="not-installed",
+            next_step="wire service install",
+        )
+    return path, text
+
+
+def _notes(
+    settings: Settings,
+    known: Mapping[str, str],
+    variables: Mapping[str, str],
+    withheld: Sequence[str],
+    lingering: Lingering,
+) -> list[str]:
+    notes = []
+    if lingering.state == "off":
+        notes.append(
+            "lingering is off: the service ends with your last session and does not start at boot. "
+            f"Turn it on: loginctl enable-linger {user_name()}"
+        )
+    elif lingering.state == "unknown":
+        notes.append(
+            f"cannot tell whether the service outlives your session ({lingering.why}). "
+            f"To be sure: loginctl enable-linger {user_name()}"
+        )
+    remotes = [wire.remote for wire in configs.load(settings).wires]
+    if not remotes:
+        notes.append("no wire is configured yet: wire init, or wire join; then: wire service restart")
+    if any(_by_ssh(remote) for remote in remotes):
+        if surroundings.missing_programs(variables["PATH"], ["ssh"]):
+            notes.append(f"ssh not found in PATH={variables['PATH']}")
+        if settings.environ.get("SSH_AUTH_SOCK") and not known.get("SSH_AUTH_SOCK"):
+            notes.append(
+                "the user manager does not know your ssh agent; until it does, only keys without a passphrase work. "
+                "For this session: systemctl --user import-environment SSH_AUTH_SOCK"
+            )
+    if withheld:
+        notes.append(
+            f"{', '.join(withheld)} not written into the unit, since a password is in it; "
+            "set it for git instead: git config --global http.proxy URL"
+        )
+    return notes
+
+
+def _by_ssh(remote: str) -> bool:
+    if "://" in remote:
+        return remote.startswith(("ssh:", "git+ssh:", "ssh+git:"))
+    return ":" in remote.partition("/")[0]
