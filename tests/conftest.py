@@ -28,6 +28,7 @@ sys.path[:] = [entry for entry in sys.path if Path(entry or os.curdir).resolve()
 from support import sizes  # noqa: E402 - after sys.path is right
 from support.machine import Machine  # noqa: E402
 from support.remote import BareRemote  # noqa: E402
+from support.team import Team, Template  # noqa: E402
 
 NO_SKIP = os.environ.get("CI") == "true" or os.environ.get("WIRE_NO_SKIP") == "1"
 
@@ -163,3 +164,14 @@ def machines(tmp_path: Path) -> Iterator[Callable[..., Machine]]:
 def remote(tmp_path: Path) -> BareRemote:
     """Return an empty bare repository."""
     return BareRemote(tmp_path / "hub.git")
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Template:
+    return Template(tmp_path_factory.mktemp("template"))
+
+
+@pytest.fixture
+def team(template: Template, tmp_path: Path, remote: BareRemote, machines: Callable[..., Machine]) -> Team:
+    """`mac` and `spark` on one wire; see `support.team`."""
+    return template.copy(tmp_path, remote, machines)

@@ -267,8 +267,7 @@ def _body(argument: str | None, file: str | None, as_json: bool) -> str | dict[s
     if len(data) > LINE_MAX:
         raise UsageError(f"{where} has more than {LINE_MAX} bytes, the limit of a line", reason="too-large")
     if as_json and data.lstrip()[:1] == b"{":
-        document: dict[str, Any] = _object(data.strip(), where)
-        return document
+        return _object(data.strip(), where)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -278,13 +277,13 @@ def _body(argument: str | None, file: str | None, as_json: bool) -> str | dict[s
 
 
 def _object(data: bytes, where: str) -> dict[str, Any]:
+    """Return an object that is signed, and shown to its readers, as the text that was given."""
     try:
-        value: dict[str, Any] = strictjson.loads(b'{"body":' + data + b"}")["body"]
+        return strictjson.Verbatim(data)
     except strictjson.StrictError as error:
         raise UsageError(
             f"{where} is not a strict JSON object: {error}; nothing was sent", reason="bad-json"
         ) from error
-    return value
 
 
 def _read(path: str) -> bytes:
@@ -301,13 +300,15 @@ def _batch(data: bytes) -> list[Draft]:
         if not raw.strip():
             continue
         try:
-            members = strictjson.loads(raw)
+            members = strictjson.loads(raw.strip())
         except strictjson.StrictError as error:
             raise UsageError(f"line {number} of the batch: {error}; nothing was sent", reason="bad-json") from error
         unknown = members.keys() - _DRAFT_MEMBERS
         if unknown or not isinstance(members.get("to"), str):
             what = f"unknown member {min(unknown)!r}" if unknown else "'to' is missing"
             raise UsageError(f"line {number} of the batch: {what}; nothing was sent", reason="bad-batch")
+        if isinstance(members.get("body"), dict):
+            members["body"] = strictjson.Verbatim(strictjson.text_of(raw.strip(), "body") or b"")
         drafts.append(Draft(**members))
     return drafts
 

@@ -93,8 +93,8 @@ class Walk(NamedTuple):
     end: Position
     new: tuple[Line, ...]
     foreign: tuple[Foreign, ...]
-    lacking: tuple[tuple[int, int], ...]
-    """(segment, count) of accepted lines that the tip lacks."""
+    lacking: tuple[int, ...]
+    """The numbers of accepted lines that the tip lacks, ascending."""
 
 
 def place(position: Position, length: int) -> tuple[int, int]:
@@ -167,14 +167,13 @@ def walk(
     """
     new: list[Line] = []
     foreign: list[Foreign] = []
-    lacking: list[tuple[int, int]] = []
+    lacking: list[int] = []
     position = end
     for number in sorted(carried):
         known = accepted(number) if number <= end.segment else b""
         unknown, lost, copies = _sort(known, carried[number])
         foreign.extend(Foreign(Code.REPLAY, _COPY, number, at, len(raw) + 1, None, raw) for at, raw in copies)
-        if lost:
-            lacking.append((number, lost))
+        lacking.extend(parse(raw).seq for raw in lost)
         for offset, raw, complete in unknown:
             verdict = _judge(position, raw, complete, number, wire=wire, channel=channel, keys=keys)
             if verdict.code is None and verdict.line is not None:
@@ -214,14 +213,18 @@ def _split(data: bytes, start: int) -> Iterator[tuple[int, bytes, bool]]:
         start = stop + 1
 
 
-def _sort(known: bytes, carried: bytes) -> tuple[Iterable[tuple[int, bytes, bool]], int, list[tuple[int, bytes]]]:
-    """Sort a carried segment into (unknown lines, how many known ones it lacks, copies of known ones out of place)."""
+def _sort(
+    known: bytes, carried: bytes
+) -> tuple[Iterable[tuple[int, bytes, bool]], list[bytes], list[tuple[int, bytes]]]:
+    """Sort a carried segment into (unknown lines, known ones that it lacks, copies of known ones out of place)."""
     if carried.startswith(known):
-        return _split(carried, len(known)), 0, []
-    rank = {raw: index for index, raw in enumerate(lines_of(known))}
+        return _split(carried, len(known)), [], []
+    order = lines_of(known)
+    rank = {raw: index for index, raw in enumerate(order)}
     unknown: list[tuple[int, bytes, bool]] = []
     copies: list[tuple[int, bytes]] = []
-    expected = present = 0
+    lost: list[bytes] = []
+    expected = 0
     for offset, raw, complete in _split(carried, 0):
         index = rank.get(raw) if complete else None
         if index is None:
@@ -229,9 +232,9 @@ def _sort(known: bytes, carried: bytes) -> tuple[Iterable[tuple[int, bytes, bool
         elif index < expected:
             copies.append((offset, raw))
         else:
+            lost.extend(order[expected:index])
             expected = index + 1
-            present += 1
-    return unknown, len(rank) - present, copies
+    return unknown, lost + order[expected:], copies
 
 
 def _judge(

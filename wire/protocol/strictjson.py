@@ -89,6 +89,29 @@ class Verbatim(dict[str, Any]):
         self.text = _TOKENS.sub(lambda token: token[1] or b"", data)
 
 
+def text_of(data: bytes, name: str) -> bytes | None:
+    """Return the text of one member of a strict JSON object as it stands there, or None when there is no such member.
+
+    Args:
+        data: what `loads` accepted.
+    """
+    text = data.decode("utf-8")
+    at = _SPACE.match(text, 1).end()  # type: ignore[union-attr]  # matches everywhere, as the next ones do
+    while text[at] != "}":
+        found, at = _PLAIN.raw_decode(text, at)
+        at = _SPACE.match(text, _SPACE.match(text, at).end() + 1).end()  # type: ignore[union-attr]
+        start = at
+        _, at = _PLAIN.raw_decode(text, at)
+        if found == name:
+            return text[start:at].encode("utf-8")
+        at = _SPACE.match(text, at).end()  # type: ignore[union-attr]
+        if text[at] == ",":
+            at = _SPACE.match(text, at + 1).end()  # type: ignore[union-attr]
+    return None
+
+
+_PLAIN = json.JSONDecoder()
+_SPACE = re.compile(r"[ \t\r\n]*")
 _TOKENS = re.compile(rb'("(?:[^"\\]|\\.)*")|[ \t\r\n]+')
 _TOO_DEEP = f"nesting too deep: more than {MAX_DEPTH} levels"
 
