@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from wire.keys.trust import Chain
 from wire.protocol.chain import Position, lines_of, step
-from wire.protocol.line import LineError, content, parse
+from wire.protocol.line import LineError, check, parse
 
 
 class Problem(NamedTuple):
@@ -79,7 +79,7 @@ def check_segment(segment: Segment, chain: Chain) -> Checked:
             problems.append(Problem(channel, number, offset, "MISPLACED", "it belongs into the next segment"))
             break
         try:
-            content(verdict.line)
+            check(verdict.line)
         except LineError:
             unreadable += 1
         offset += len(raw) + 1

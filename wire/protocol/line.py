@@ -160,7 +160,7 @@ def seal(
         raise UsageError(
             f"the message was not sent: {prefix[:400]} is not the beginning of a line", reason="bad-content"
         )
-    problem = check_content({"to": recipient, "type": type} | members)
+    problem = check_content(recipient, type, members)
     if problem is not None:
         raise UsageError(f"the message was not sent: {problem[1]}", reason="bad-content")
     try:
@@ -187,15 +187,21 @@ def content(line: Line) -> dict[str, Any]:
     Raises:
         LineError: `SCHEMA` or `SIZE`; the line keeps its place in the chain and is shown as unreadable.
     """
-    optional = _optional(line)
-    problem = check_content({"to": line.recipient, "type": line.type, **optional})
-    if problem is not None:
-        raise LineError(*problem)
+    optional = check(line)
     return {
         "v": 1, "wire": line.wire, "from": line.sender, "to": line.recipient, "seq": line.seq, "prev": line.prev,
         "ts": line.ts, "trust": line.trust, "type": line.type, **optional, "key": line.key_id,
         "sig": line.raw[-SIGNATURE_MEMBER_BYTES + 8 : -2].decode("ascii"),
     }  # fmt: skip
+
+
+def check(line: Line) -> dict[str, Any]:
+    """Return the optional members of a line as `content` does, without the fixed ones; raises LineError as it does."""
+    optional = _optional(line)
+    problem = check_content(line.recipient, line.type, optional)
+    if problem is not None:
+        raise LineError(*problem)
+    return optional
 
 
 def _optional(line: Line) -> dict[str, Any]:

@@ -18,7 +18,6 @@ REFS_MAX = 64
 REF_MAX = 1_024
 IDEM_MAX = 200
 
-_TS = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z", re.ASCII)
 _HEAD = re.compile(r"[0-9a-f]{64}", re.ASCII)
 FIXED = ("v", "wire", "from", "to", "seq", "prev", "ts", "trust", "type")
 TRAILING = ("key", "sig")
@@ -57,8 +56,10 @@ TYPES: dict[str, Body] = {
 }  # fmt: skip
 
 
-def _is_id(value: Any) -> bool:
-    return valid_id(value)
+def _is_time(value: Any) -> bool:
+    # Few lines expire: the form is compiled when the first one does.
+    form = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z"
+    return isinstance(value, str) and re.fullmatch(form, value) is not None
 
 
 def _is_ack(value: Any) -> bool:
@@ -82,15 +83,15 @@ def _is_refs(value: Any) -> bool:
 
 
 OPTIONAL: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "thread": (_is_id, "a message id"),
-    "re": (_is_id, "a message id"),
+    "thread": (valid_id, "a message id"),
+    "re": (valid_id, "a message id"),
     "subject": (lambda v: isinstance(v, str) and len(v) <= SUBJECT_MAX, f"a string of up to {SUBJECT_MAX} characters"),
     "body": (lambda v: isinstance(v, (str, dict)), "a string or an object"),
     "refs": (_is_refs, f"a list of at most {REFS_MAX} strings of at most {REF_MAX} characters"),
     "priority": (lambda v: v in PRIORITIES, "one of " + ", ".join(PRIORITIES)),
     "needs": (lambda v: v in NEEDS, "one of " + ", ".join(NEEDS)),
     "ack_required": (lambda v: isinstance(v, bool), "true or false"),
-    "expires": (lambda v: isinstance(v, str) and _TS.fullmatch(v) is not None, "a time like 2026-11-29T11:20:00.123Z"),
+    "expires": (_is_time, "a time like 2026-11-29T11:20:00.123Z"),
     "idem": (lambda v: isinstance(v, str) and 0 < len(v) <= IDEM_MAX, f"a string of 1 to {IDEM_MAX} characters"),
     "ack": (_is_ack, "[seq, head]"),
     "enc": (lambda v: isinstance(v, dict), "an object"),
@@ -99,14 +100,20 @@ OPTIONAL: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 _RANK = {name: (rank, OPTIONAL.get(name)) for rank, name in enumerate((*FIXED, *OPTIONAL, *TRAILING))}
 _UNKNOWN = (-1, None)
+_LAST_FIXED = len(FIXED) - 1
 
 
-def check_content(members: dict[str, Any]) -> tuple[Code, str] | None:
-    """Return the code and the reason why a parsed line is unreadable, or None when it is lawful.
+def check_content(recipient: str, type: str, members: dict[str, Any]) -> tuple[Code, str] | None:
+    """Return the code and the reason why a line is unreadable, or None when it is lawful.
 
     Writers and readers use this one function, so that no writer can produce what a reader refuses.
+
+    Args:
+        recipient: the line's `to`.
+        type: the line's `type`.
+        members: what stands between the fixed members and the trailer, in the order of the line.
     """
-    last = -1
+    last = _LAST_FIXED
     for name, value in members.items():
         rank, check = _RANK.get(name, _UNKNOWN)
         if rank <= last:
@@ -115,18 +122,18 @@ def check_content(members: dict[str, Any]) -> tuple[Code, str] | None:
         last = rank
         if check is not None and not check[0](value):
             return (Code.SIZE if _too_long(name, value) else Code.SCHEMA), f"{name!r} is not {check[1]}"
-    if members["to"] == "all" and "ack" in members:
+    if recipient == "all" and "ack" in members:
         return Code.SCHEMA, "'ack' stands in a line with more than one recipient"
-    body = TYPES.get(members["type"])
+    body = TYPES.get(type)
     if body is None:
         return None
     for name in body.needs_members:
         if name not in members:
-            return Code.SCHEMA, f"a line of type {members['type']!r} names a message in {name!r}"
+            return Code.SCHEMA, f"a line of type {type!r} names a message in {name!r}"
     said = members.get("body")
     for field in body.needs_fields:
         if not isinstance(said, dict) or field not in said:
-            return Code.SCHEMA, f"the body of type {members['type']!r} is an object with {field!r}"
+            return Code.SCHEMA, f"the body of type {type!r} is an object with {field!r}"
     return None
 
 

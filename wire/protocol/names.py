@@ -11,13 +11,14 @@ from wire.errors import UsageError
 _WINDOWS_DEVICES = frozenset(
     ["con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))]
 )
-RESERVED = frozenset({"all", "trust", "requests", "wire", "presence"}) | _WINDOWS_DEVICES
-
-_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?", re.ASCII)
-_SEGMENT = re.compile(r"([0-9]{6,9})\.jsonl", re.ASCII)
-# 15 digits stay below 2^53-1, whatever they are, so that a `seq` is an integer of strict JSON.
-_NUMBER = re.compile(r"[1-9][0-9]{0,14}", re.ASCII)
 EVERYONE = "all"
+RESERVED = frozenset({EVERYONE, "trust", "requests", "wire", "presence"}) | _WINDOWS_DEVICES
+_NEVER_RECIPIENTS = RESERVED - {EVERYONE}
+
+_NAME_FORM = r"[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?"
+_NAME = re.compile(_NAME_FORM, re.ASCII)
+# 15 digits stay below 2^53-1, whatever they are, so that a `seq` is an integer of strict JSON.
+_ID = re.compile(rf"({_NAME_FORM})/({_NAME_FORM})/([1-9][0-9]{{0,14}})", re.ASCII)
 
 
 def valid_name(name: str) -> bool:
@@ -65,20 +66,19 @@ def parse_id(text: str) -> tuple[str, int]:
     Raises:
         UsageError: reason `bad-id`.
     """
+    if not valid_id(text):
+        raise UsageError(f"{text[:80]!r} is not a message id; one is written mac/spark/42", reason="bad-id")
     channel, _, number = text.rpartition("/")
-    sender, _, recipient = channel.partition("/")
-    if _NUMBER.fullmatch(number) and valid_channel(sender, recipient):
-        return channel, int(number)
-    raise UsageError(f"{text[:80]!r} is not a message id; one is written mac/spark/42", reason="bad-id")
+    return channel, int(number)
 
 
 def valid_id(text: object) -> bool:
     """Return whether `text` is a well-formed message id."""
-    try:
-        parse_id(text if isinstance(text, str) else "")
-    except UsageError:
+    found = _ID.fullmatch(text) if isinstance(text, str) else None
+    if found is None:
         return False
-    return True
+    sender, recipient = found[1], found[2]
+    return sender != recipient and sender not in RESERVED and recipient not in _NEVER_RECIPIENTS
 
 
 def segment_name(number: int) -> str:
@@ -88,7 +88,7 @@ def segment_name(number: int) -> str:
 
 def parse_segment_name(name: str) -> int | None:
     """Return the number of a segment's file name, or None when it is not exactly what `segment_name` makes."""
-    match = _SEGMENT.fullmatch(name)
+    match = re.fullmatch(r"([0-9]{6,9})\.jsonl", name, re.ASCII)  # compiled at the first use
     if match is None:
         return None
     number = int(match.group(1))

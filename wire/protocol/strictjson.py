@@ -34,7 +34,10 @@ def loads(data: bytes, *, floats_below: str | None = "body") -> dict[str, Any]:
         raise StrictError(f"invalid UTF-8 at byte {error.start}") from None
     try:
         try:
-            value = _WITHOUT_FLOATS.decode(text)
+            value, end = _WITHOUT_FLOATS.raw_decode(text)
+            if end != len(text):
+                # Blanks, or more than one value: the whole decoder knows which, and says so.
+                value = _WITHOUT_FLOATS.decode(text)
         except _FloatSeenError:
             value = _WITH_FLOATS.decode(text)
             for name, member in value.items():
@@ -86,7 +89,7 @@ class Verbatim(dict[str, Any]):
         if top.keys() != {"body"} or not isinstance(top["body"], dict):
             raise StrictError("not one JSON object")
         super().__init__(top["body"])
-        self.text = _TOKENS.sub(lambda token: token[1] or b"", data)
+        self.text = re.sub(rb'("(?:[^"\\]|\\.)*")|[ \t\r\n]+', lambda token: token[1] or b"", data)
 
 
 def text_of(data: bytes, name: str) -> bytes | None:
@@ -112,7 +115,6 @@ def text_of(data: bytes, name: str) -> bytes | None:
 
 _PLAIN = json.JSONDecoder()
 _SPACE = re.compile(r"[ \t\r\n]*")
-_TOKENS = re.compile(rb'("(?:[^"\\]|\\.)*")|[ \t\r\n]+')
 _TOO_DEEP = f"nesting too deep: more than {MAX_DEPTH} levels"
 
 
