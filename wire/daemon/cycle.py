@@ -306,6 +306,10 @@ class _Cycle:
             if tip != commit:
                 self._not_there(commit, base, tip)
                 return
+            if self.pin.restore:
+                # What was put back is there now: the conditions that it was about are over.
+                self._settle(commit, self._judge(commit))
+                return
         else:
             commit = base
         self.report.pushed += sum(added.values())
