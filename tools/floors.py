@@ -36,7 +36,8 @@ FLOORS: dict[str, frozenset[str]] = {
     "api": _UPPER | {"verbs"},
     "systemd": _UPPER | {"verbs"},
     "hooks": _UPPER | {"verbs", "api"},
-    "cli": _UPPER | {"verbs", "api", "systemd", "hooks"},
+    "demo": frozenset({"errors"}),
+    "cli": _UPPER | {"verbs", "api", "systemd", "hooks", "demo"},
     "__init__": frozenset({"errors", "api"}),
     "__main__": frozenset({"cli"}),
 }
