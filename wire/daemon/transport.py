@@ -1,0 +1,85 @@
+"""What kind of remote a wire has, what that asks of the cadence, and a glance at one that lies on this machine.
+
+    transport = of("/srv/hub.git")
+    transport.minimum                           seconds between two looks
+    glance("/srv/hub.git", "main")              the tip's id, read from the files, or None
+
+A glance is a hint: it says whether a look is worth while, and nothing is ever accepted because of it. Where it cannot
+tell (another form of storage, somebody else's rights) the ordinary looks go on.
+"""
+
+import os
+import re
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+
+_OID = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
+_PACKED_MAX = 4 << 20
+
+
+class Transport(NamedTuple):
+    """How a remote is reached.
+
+    Attributes:
+        kind: `local`, `ssh`, `http`, or `other`.
+        minimum: seconds between two looks, below which no configuration goes.
+        budgeted: whether requests cost somebody else anything.
+        path: the repository of a local remote.
+    """
+
+    kind: str
+    minimum: float
+    budgeted: bool
+    path: str | None = None
+
+
+def of(remote: str) -> Transport:
+    """Return how a remote is reached, by the form of its URL."""
+    scheme, separator, _ = remote.partition("://")
+    if not separator:
+        # `host:path` is ssh's, unless a slash stands before the colon.
+        head, colon, _ = remote.partition(":")
+        if colon and "/" not in head:
+            return Transport("ssh", 0.5, True)
+        return Transport("local", 0.0, False, os.path.abspath(remote))
+    scheme = scheme.lower()
+    if scheme == "file":
+        return Transport("local", 0.0, False, os.path.abspath(unquote(urlsplit(remote).path)))
+    if scheme in ("ssh", "git+ssh", "ssh+git"):
+        return Transport("ssh", 0.5, True)
+    if scheme in ("http", "https"):
+        return Transport("http", 1.0, True)
+    return Transport("other", 1.0, True)
+
+
+def folders(path: str, branch: str) -> dict[str, frozenset[str] | None]:
+    """Return the folders of a local remote in which a push shows, each with the names that matter there."""
+    git_dir = _git_dir(path)
+    ref = os.path.join(git_dir, "refs", "heads", branch)
+    return {os.path.dirname(ref): frozenset({os.path.basename(ref)}), git_dir: frozenset({"packed-refs"})}
+
+
+def glance(path: str, branch: str) -> str | None:
+    """Return the id of a local remote's branch, or None where its files do not tell."""
+    git_dir = _git_dir(path)
+    name = f"refs/heads/{branch}"
+    try:
+        with open(os.path.join(git_dir, name), "rb") as file:
+            held = file.read(80).strip()
+        return held.decode("ascii") if _OID.match(held) else None
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        pass
+    except OSError:
+        return None
+    try:
+        with open(os.path.join(git_dir, "packed-refs"), "rb") as file:
+            packed = file.read(_PACKED_MAX)
+    except OSError:
+        return None
+    found = re.search(rb"^([0-9a-f]{40,64}) " + re.escape(name.encode()) + rb"$", packed, re.MULTILINE)
+    return found[1].decode("ascii") if found and _OID.match(found[1]) else None
+
+
+def _git_dir(path: str) -> str:
+    inside = os.path.join(path, ".git")
+    return inside if os.path.isdir(inside) else path
