@@ -121,7 +121,7 @@ def _internal(error: Exception) -> WireError:
     """Write the traceback down for a report, and return what to tell the user."""
     import traceback
 
-    from wire.store.files import atomic_write, utc_now
+    from wire.store.files import atomic_write, private_folder, utc_now
     from wire.store.paths import Settings
 
     text = "".join(traceback.format_exception(error))
@@ -129,6 +129,7 @@ def _internal(error: Exception) -> WireError:
     try:
         state = Settings.from_environ(os.environ, os.getcwd()).state_dir
         path = os.path.join(state, f"error-{utc_now().replace(':', '')}.txt")
+        private_folder(state)
         atomic_write(path, text.encode("utf-8", "backslashreplace"))
         where = f"the details are in {path}"
     except (OSError, WireError):
