@@ -17,6 +17,7 @@ Only this package imports GitPython, and only when the first child starts. Rules
 
 from wire.gitio.classify import REMOTE_KINDS, GitFailed, Kind, printable, redact_url
 from wire.gitio.core import Result
+from wire.gitio.discover import Repository, discover, work_trees
 from wire.gitio.fastimport import Drop, Put
 from wire.gitio.git import OLDEST_GIT, Git, RefUpdate
 from wire.gitio.packing import Counts
@@ -39,7 +40,10 @@ __all__ = [
     "PushResult",
     "Put",
     "RefUpdate",
+    "Repository",
     "Result",
+    "discover",
     "printable",
     "redact_url",
+    "work_trees",
 ]

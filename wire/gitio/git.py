@@ -271,6 +271,19 @@ class Git:
         how = ("-r", "--raw", "-z", "--no-renames", "--no-abbrev", "--no-relative", "--no-ext-diff")
         return parse.changes(self.run("diff-tree", *how, *sides, "--", *where, max_output=_TREE_OUTPUT).stdout)
 
+    def staged(self, index_file: str, base: str | None) -> list[Change]:
+        """Return what an index changes from a commit (None: from nothing); the index is only read.
+
+        A path that is not merged yet has the status `U`.
+
+        Raises:
+            GitFailed: the listing is larger than 64 MiB (`too-large`).
+        """
+        side = self._empty_tree() if base is None else _revision(base)
+        how = ("--cached", "--raw", "-z", "--no-renames", "--no-abbrev", "--no-relative", "--no-ext-diff")
+        env = {"GIT_INDEX_FILE": os.path.abspath(index_file)}
+        return parse.changes(self.run("diff-index", *how, side, "--", max_output=_TREE_OUTPUT, env=env).stdout)
+
     def is_ancestor(self, old: str, new: str) -> bool:
         """Tell whether `new` has `old` among its ancestors, or is it."""
         return self.run("merge-base", "--is-ancestor", _revision(old), _revision(new), ok=(0, 1)).status == 0
