@@ -252,6 +252,7 @@ class Verifier:
                 begins=first.raw[:40],
                 sha256=sha256_hex(first.raw),
                 count=count,
+                types=_types(item.line for item in foreign if item.code is code is not Code.SIGNATURE),
                 **({"other_head": first.line.head} if first.line is not None else {}),
             )
 
@@ -296,6 +297,7 @@ class Verifier:
                     subject="content",
                     ids=[item.id for item, _ in unreadable[:SHOWN]],
                     head=line.head,
+                    types=_types(item for item, _ in unreadable),
                 )
             if ahead is not None:
                 self._find(
@@ -339,6 +341,11 @@ class Verifier:
             wire=judged.chain.wire,
             keys=judged.chain,
         )
+
+
+def _types(lines: Iterable[Line | None]) -> list[str]:
+    """Return what kinds of lines their authors signed, so that incidents about incident lines can be told apart."""
+    return sorted({line.type for line in lines if line is not None})[:SHOWN]
 
 
 def _by_channel(item: tuple[Change, Shape]) -> tuple[str, int]:
