@@ -44,19 +44,23 @@ def failed(text: str) -> WireError:
     return WireError(text, reason="demo-failed")
 
 
-def eventually(what: str, look: Callable[[], T], seconds: float = WAIT_SECONDS) -> T:
+def eventually(what: str, look: Callable[[], T], *, instead: Callable[[], str] = str) -> T:
     """Call `look` until its answer is true, and return the answer.
 
+    Args:
+        instead: says what there is instead, for the error.
+
     Raises:
-        WireError: it never was, within `seconds`.
+        WireError: it never was, within `WAIT_SECONDS`.
     """
-    end = time.monotonic() + seconds
+    end = time.monotonic() + WAIT_SECONDS
     while True:
         answer = look()
         if answer:
             return answer
         if time.monotonic() > end:
-            raise failed(f"did not happen within {seconds:g} s: {what}")
+            found = instead()
+            raise failed(f"this did not happen within {WAIT_SECONDS:g} s: {what}" + (f"; {found}" if found else ""))
         time.sleep(0.1)
 
 
@@ -239,7 +243,7 @@ class Machine:
             wanted = " or ".join(map(str, expect))
             raise failed(
                 f"`wire {' '.join(args)}` on {self.name} exited {done.status} where {wanted} was expected: "
-                f"{_tail(done.err) or _tail(done.out) or 'it printed nothing'}{self._said()}"
+                f"{_told(done)}{self._said()}"
             )
         return done.out
 
@@ -297,6 +301,14 @@ class Machine:
         except OSError:
             return ""
         return f"; its daemon's log ends: {text}" if text else ""
+
+
+def _told(done: Ended) -> str:
+    """Return what a failed command said: its text, or the text of its JSON."""
+    try:
+        return str(json.loads(done.out)["error"])
+    except (ValueError, KeyError, TypeError):
+        return _tail(done.err) or _tail(done.out) or "it printed nothing"
 
 
 def _tail(data: bytes) -> str:
