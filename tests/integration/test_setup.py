@@ -236,3 +236,44 @@ def test_begin_returns_a_checkpoint_of_version_one(machines: Machines, remote: B
 
 def _files(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
+
+
+def test_a_change_of_trust_that_lost_its_push_is_offered_again_and_never_a_second_one(team: Team) -> None:
+    late = team.new_machine("late")
+    checkpoint = team.mac.json("trust", "show")["checkpoint"]
+    fingerprint = late.json("join", team.remote.url, "--as", "late", "--trust", checkpoint)["fingerprint"]
+    team.remote.reject_pushes("not now")
+    failed = team.mac.wire("trust", "approve", "late", "--fingerprint", fingerprint, check=False)
+    assert failed.status == 6
+    assert "not now" in failed.stderr
+    version = pin(team.mac).trust_version
+    signed = team.mac.wire_home / "state/hub/signed" / f"{version + 1:06d}.json"
+    offered = signed.read_bytes()
+    team.remote.remove_pre_receive()
+    # Whatever is changed next, the version that was signed for this number comes first, with the same bytes.
+    team.mac.wire("group", "set", "pair", "mac", "late")
+    assert team.remote.show(f"_coordination/trust/{version + 1:06d}.json") == offered
+    shown = team.mac.json("trust", "show")
+    assert shown["version"] == version + 2
+    assert sorted(shown["groups"]["pair"]) == ["late", "mac"]
+    again = team.mac.wire("trust", "approve", "late", "--fingerprint", fingerprint, check=False)
+    assert again.status in (0, 2)
+    assert pin(team.mac).trust_version == version + 2
+
+
+def test_many_changes_of_trust_and_messages_at_once_all_win_in_the_end(team: Team) -> None:
+    names = [f"bee-{n}" for n in range(3)]
+    checkpoint = team.mac.json("trust", "show")["checkpoint"]
+    prints = {}
+    for name in names:
+        machine = team.new_machine(name)
+        prints[name] = machine.json("join", team.remote.url, "--as", name, "--trust", checkpoint)["fingerprint"]
+    racing = [team.mac.spawn("trust", "approve", name, "--fingerprint", prints[name]) for name in names]
+    for n in range(4):
+        team.spark.send("mac", f"meanwhile {n}")
+        team.spark.wire("sync", check=False)
+    assert [process.wait(120) for process in racing] == [0, 0, 0]
+    team.settle()
+    assert set(names) <= set(team.spark.json("trust", "show")["agents"])
+    assert read(team.mac) == [f"meanwhile {n}" for n in range(4)]
+    team.check()

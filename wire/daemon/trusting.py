@@ -20,8 +20,8 @@ from wire.keys.trust import Chain, Verdict, sign_document
 from wire.protocol.encoding import Signer, sha256_hex
 from wire.store.files import atomic_write, private_folder, read_bytes
 
-Build = Callable[[Chain], bytes]
-"""Returns the bytes of the next version, given the chain in force."""
+Build = Callable[[Chain], bytes | None]
+"""Returns the bytes of the next version, given the chain in force; None when that already says what was wanted."""
 
 RACES = 8
 
@@ -42,6 +42,7 @@ def change(site: Site, build: Build, message: str, *, drop: Sequence[str] = ()) 
         RemoteError: the remote could not be reached, or refused; nothing was changed.
         TrustError: the change is not lawful, or this machine holds no root key that counts.
     """
+    signed: set[bytes] = set()
     for attempt in Retrying(
         retry=retry_if_exception_type(_Behind),
         stop=stop_after_attempt(RACES),
@@ -50,7 +51,7 @@ def change(site: Site, build: Build, message: str, *, drop: Sequence[str] = ()) 
     ):
         with attempt:
             try:
-                return _attempt(site, build, message, drop)
+                return _attempt(site, build, message, drop, signed)
             except _Behind as error:
                 if attempt.retry_state.attempt_number == RACES:
                     raise RemoteError("others pushed first, every time; nothing was changed", kind="race") from error
@@ -86,7 +87,12 @@ def root_signer(site: Site, wire: str) -> Signer:
     return keyfile.load_for(path, name="root", kind="root", wire=wire)
 
 
-def _attempt(site: Site, build: Build, message: str, drop: Sequence[str]) -> Chain:
+def _attempt(site: Site, build: Build, message: str, drop: Sequence[str], signed: set[bytes]) -> Chain:
+    """Try once.
+
+    Args:
+        signed: documents that this call signed for an earlier try; one of them is the change itself.
+    """
     chain = fetched(site)
     signer = root_signer(site, chain.wire)
     if signer.public not in chain.newest.roots:
@@ -97,21 +103,32 @@ def _attempt(site: Site, build: Build, message: str, drop: Sequence[str]) -> Cha
         )
     offered = _offered(site, chain.newest.version + 1)
     if offered is not None and chain.judge(chain.newest.version + 1, *offered).verdict is Verdict.NEXT:
-        chain = _publish(site, chain.extend(*offered), "trust: a version signed earlier", ())
+        mine = offered[0] in signed
+        chain = _publish(
+            site, chain.extend(*offered), message if mine else "trust: signed earlier", drop if mine else ()
+        )
+        if mine:
+            return chain
     raw = build(chain)
+    if raw is None:
+        return chain
     signatures = sign_document(raw, signer)
     extended = chain.extend(raw, signatures)
     _remember(site, extended.newest.version, raw, signatures)
+    signed.add(raw)
     return _publish(site, extended, message, drop)
 
 
 def _publish(site: Site, chain: Chain, message: str, drop: Sequence[str]) -> Chain:
+    document, signatures = chain.newest, chain.signatures[-1]
     with site.cycle_lock():
         pin = site.pin()
         tip = pin.verified
         if tip is None:
             raise RemoteError("the remote's tip was never verified here; nothing was changed", kind="no-ref")
-        document, signatures = chain.newest, chain.signatures[-1]
+        if pin.trust_version != document.version - 1:
+            # Another process took over a version since we looked: what was signed for this number waits or is void.
+            raise _Behind
         path = trust_path(document.version)
         present = {entry.path for entry in site.git.entries(tip)}
         changes: list[Put | Drop] = [

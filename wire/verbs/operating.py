@@ -16,7 +16,7 @@ from wire.errors import UsageError
 from wire.keys import keyfile
 from wire.keys.build import enroll, set_group
 from wire.keys.requests import Request, file_name
-from wire.keys.trust import Chain
+from wire.keys.trust import ACTIVE, Chain
 from wire.store.files import utc_now
 from wire.store.pin import Pin
 from wire.verbs.here import Here
@@ -94,7 +94,9 @@ def approve(here: Here, name: str, *, fingerprint: str | None, confirm: Callable
     if fingerprint is None and not confirm(chosen):
         raise UsageError(f"{name!r} was not approved; nothing was changed", reason="not-confirmed")
 
-    def build(chain: Chain) -> bytes:
+    def build(chain: Chain) -> bytes | None:
+        if chain.key(name, chosen.key_id) is not None:
+            return None
         if name in chain.newest.agents:
             raise UsageError(f"the name {name!r} was given to a key meanwhile", reason="name-taken")
         return enroll(
@@ -114,12 +116,14 @@ def approve(here: Here, name: str, *, fingerprint: str | None, confirm: Callable
 
 def define_group(here: Here, name: str, members: Sequence[str]) -> Chain:
     """Set who belongs to a group: a new trust version, pushed at once; raises as `approve`."""
-    site = _site(here)
-    return trusting.change(
-        site,
-        lambda chain: set_group(chain.newest, chain.wire, name=name, members=members, created=utc_now()),
-        f"trust: group {name}",
-    )
+
+    def build(chain: Chain) -> bytes | None:
+        held = chain.newest.groups.get(name)
+        if held is not None and held.status == ACTIVE and set(held.members) == set(members):
+            return None
+        return set_group(chain.newest, chain.wire, name=name, members=members, created=utc_now())
+
+    return trusting.change(_site(here), build, f"trust: group {name}")
 
 
 def local_keys(here: Here) -> list[tuple[str, str, str, str]]:
