@@ -252,8 +252,7 @@ def test_a17_a_clone_without_its_repository_never_touches_the_one_around_it(team
     before = {file: file.read_bytes() for file in sorted((outer / ".git").rglob("*")) if file.is_file()}
     failed = team.mac.wire("sync", check=False)
     assert failed.status == 1
-    assert "not the wire's repository" in failed.stderr or "not a git repository" in failed.stderr
-    assert str(team.mac.clone()) in failed.stderr
+    assert f"there is no repository at {team.mac.clone()}/.git; expected the clone of the wire" in failed.stderr
     team.mac.send("spark", "sending goes on")
     assert team.mac.wire("status", check=False).status != 0
     assert {file: file.read_bytes() for file in sorted((outer / ".git").rglob("*")) if file.is_file()} == before

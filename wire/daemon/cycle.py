@@ -35,6 +35,7 @@ from wire.protocol.line import Line
 from wire.store import incidents, recording
 from wire.store.files import utc_now
 from wire.store.pin import Frozen, Pin, replace
+from wire.store.progress import Progress
 
 RACES = 8
 FETCH_MAX_BYTES = 512 * 1024 * 1024
@@ -322,8 +323,10 @@ class _Cycle:
 
     def _push(self, base: str, parents: list[str], wanted: Plan, message: str) -> str:
         site = self.site
+        # A push that keeps failing offers the commit of the first attempt, and does not gather one per attempt.
+        when = site.git.made_at(OUTGOING_REF, parents) if Progress.load(site.places).failure else None
         commit = site.git.write_commit(
-            OUTGOING_REF, base=base, parents=parents, message=message, changes=wanted.changes
+            OUTGOING_REF, base=base, parents=parents, message=message, changes=wanted.changes, when=when
         )
         result = site.git.push(self.pin.remote, f"{commit}:refs/heads/{self.pin.branch}")
         if result.status == "race":

@@ -388,6 +388,14 @@ class Git:
         made = self.run("fast-import", "--quiet", "--done", "--force", "--date-format=raw", input=data, max_output=4096)
         return parse.object_id(made.stdout.decode("ascii", "replace").strip())
 
+    def made_at(self, ref: str, parents: Sequence[str]) -> int | None:
+        """Return the time of the commit in `ref`, in seconds of the epoch, if it stands on exactly these parents.
+
+        The same commit made again at this time is the same object.
+        """
+        listed = self.run("for-each-ref", "--format=%(committerdate:raw) %(parent)", ref).stdout.decode("ascii").split()
+        return int(listed[0]) if listed[2:] == list(parents) and listed else None
+
     def _empty_tree(self) -> str:
         return _EMPTY_TREES[self.object_format()]
 
