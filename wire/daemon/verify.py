@@ -24,7 +24,7 @@ from wire.daemon.judged import Before, Judged
 from wire.daemon.shape import ATTRIBUTES, Kind, Shape, classify, segment_path
 from wire.daemon.truststeps import TRUST_KINDS, TrustSteps
 from wire.gitio import Change, Commit, Git, GitFailed
-from wire.protocol.chain import Foreign, Position, walk
+from wire.protocol.chain import Foreign, Position, line_at, walk
 from wire.protocol.codes import Code
 from wire.protocol.encoding import sha256_hex
 from wire.protocol.line import Line, LineError, content
@@ -281,6 +281,7 @@ class Verifier:
             for line in lines:
                 if line.trust_version > newest:
                     ahead = line
+                self._trust_named(line)
                 try:
                     members = content(line)
                 except LineError as error:
@@ -314,17 +315,31 @@ class Verifier:
         end = self._end(channel)
         if seq > end.seq:
             return
-        position = end
+        held = end.head
         if seq < end.seq:
-            position = self._accepted.position_at(channel, seq, Position.start(self._judged.chain.wire, channel))
-        if position.head != head:
+            raw = line_at(seq, end.segment, lambda number: self._accepted.segment(channel, number))
+            held = sha256_hex(raw) if raw is not None else ""
+        if held != head:
             self._find(
                 Code.SPLIT_VIEW,
                 channel,
                 f"{line.id} acknowledges another line {channel}/{seq} than the one accepted here",
                 acknowledged=head,
-                accepted=position.head,
+                accepted=held,
                 ack=line.id,
+            )
+
+    def _trust_named(self, line: Line) -> None:
+        """Compare the trust that a line names with the version of that number that is held here (step 8)."""
+        held = self._judged.chain.at(line.trust_version)
+        if held is not None and held.reference != line.trust:
+            self._find(
+                Code.SPLIT_VIEW,
+                line.channel,
+                f"{line.id} names another trust version {line.trust_version} than the one held here",
+                subject="trust",
+                named=line.trust,
+                held=held.reference,
             )
 
     def _end(self, channel: str) -> Position:

@@ -181,8 +181,11 @@ def walk(
                 position = verdict.after
                 continue
             code, why = verdict.code or Code.SIGNATURE, verdict.why
-            if code is Code.REPLAY and verdict.line and _line_at(verdict.line.seq, end, accepted, new) != raw:
-                code, why = Code.FORK, f"a second valid line {verdict.line.seq}"
+            if code is Code.REPLAY and verdict.line is not None:
+                seq = verdict.line.seq
+                taken = line_at(seq, end.segment, accepted) if seq <= end.seq else new[seq - end.seq - 1].raw
+                if taken != raw:
+                    code, why = Code.FORK, f"a second valid line {seq}"
             foreign.append(Foreign(code, why, number, offset, len(raw) + complete, verdict.line, raw))
     return Walk(position, tuple(new), tuple(foreign), tuple(lacking))
 
@@ -190,6 +193,27 @@ def walk(
 def lines_of(data: bytes) -> list[bytes]:
     """Return the complete lines of a segment without their newlines; split on `\\n` only."""
     return data.split(b"\n")[:-1]
+
+
+def line_at(seq: int, segments: int, accepted: Callable[[int], bytes]) -> bytes | None:
+    """Return the accepted line with this number, by bisection over the first lines of the segments.
+
+    Args:
+        segments: how many there are.
+        accepted: returns the accepted bytes of a segment.
+    """
+    low, high = 1, segments
+    while low <= high:
+        middle = (low + high) // 2
+        lines = lines_of(accepted(middle))
+        first = parse(lines[0]).seq if lines else seq + 1
+        if seq < first:
+            high = middle - 1
+        elif seq >= first + len(lines):
+            low = middle + 1
+        else:
+            return lines[seq - first]
+    return None
 
 
 def _key_counts(key: KeyLike, line: Line) -> bool:
@@ -247,21 +271,3 @@ def _judge(
         why = f"it stands in segment {number} and belongs into segment {verdict.after.segment}"
         return Step(Code.MISPLACED, why, verdict.line, position)
     return verdict
-
-
-def _line_at(seq: int, end: Position, accepted: Callable[[int], bytes], new: Sequence[Line]) -> bytes | None:
-    """Return the accepted line with this number, by bisection over the segments' first lines."""
-    if seq > end.seq:
-        return new[seq - end.seq - 1].raw
-    low, high = 1, end.segment
-    while low <= high:
-        middle = (low + high) // 2
-        lines = lines_of(accepted(middle))
-        first = parse(lines[0]).seq if lines else seq + 1
-        if seq < first:
-            high = middle - 1
-        elif seq >= first + len(lines):
-            low = middle + 1
-        else:
-            return lines[seq - first]
-    return None
