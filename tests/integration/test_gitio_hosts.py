@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -191,6 +192,36 @@ def test_credentials_come_from_the_users_helper_on_every_attempt(host, git, remo
     token.write_text("new")
     assert git.ls_remote(url) == {}
     assert host.requests[-1].user == "mac"
+
+
+@pytest.mark.parametrize("password", ["token", "p@ss:w/o%r$d`\"'", ""])
+def test_credentials_in_a_url_reach_the_host_and_no_command_line(host, git, environ, remote, tmp_path, password):
+    """git would give the whole URL to its helper as an argument. The user's own helpers learn nothing of it either."""
+    told = tmp_path / "told"
+    helper = script(tmp_path / "helper", f"echo $1 >>{told}; cat >>{told}")
+    elsewhere = f'[url "{host.url("elsewhere/")}"]\n\tinsteadOf = {host.url("")}\n'
+    (tmp_path / "home" / ".gitconfig").write_text(f"[credential]\n\thelper = {helper}\n{elsewhere}")
+    host.credentials = ("a b@c", password)
+    url = host.url(remote.path.name, userinfo=f"a%20b%40c:{quote(password, safe='')}")
+    git.push(url, f"{commit(git, None, Put(b'a', b''))}:{MAIN}")
+    git.fetch(url, [INCOMING], max_bytes=MB)
+    assert git.default_branch(url) == MAIN
+    assert host.requests[-1].user == "a b@c"
+    assert not told.exists()
+    host.credentials = ("a b@c", "renewed")
+    with pytest.raises(GitFailed) as failed:
+        git.ls_remote(url)
+    assert (failed.value.kind, failed.value.label) == (Kind.AUTH, "http-401")
+    assert not told.exists()
+
+
+def test_a_name_in_a_url_is_asked_for_with_the_users_helper(host, git, remote, tmp_path):
+    told = tmp_path / "told"
+    helper = script(tmp_path / "helper", f'[ "$1" = get ] && cat >{told} && echo password=token; exit 0')
+    (tmp_path / "home" / ".gitconfig").write_text(f"[credential]\n\thelper = {helper}\n")
+    host.credentials = ("mac", "token")
+    assert git.ls_remote(host.url(remote.path.name, userinfo="mac")) == {}
+    assert "username=mac\n" in told.read_text()
 
 
 FAULTS = [

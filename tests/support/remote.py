@@ -26,15 +26,13 @@ class BareRemote:
 
     def __init__(self, path: Path, *, branch: str = "main", object_format: str = "sha1") -> None:
         self.path = path
+        self.url = str(path)
+        """How machines reach it; a test that puts a host in front sets that one's."""
         path.mkdir(parents=True)
         gitcmd.git(path, "init", "--quiet", "--bare", f"--object-format={object_format}", "-b", branch)
         # A receiving git tidies up in the background, which would outlive the test.
         self.git("config", "receive.autogc", "false")
         self.git("config", "gc.auto", "0")
-
-    @property
-    def url(self) -> str:
-        return str(self.path)
 
     @property
     def branch(self) -> str:

@@ -112,6 +112,10 @@ def main() -> None:
         status = broken_pipe()
     except OSError:
         status = status or FAILED
+    if "wire.gitio" in sys.modules:
+        from wire.gitio import leave_connections
+
+        leave_connections()
     # The interpreter's own teardown costs a tenth of a send, and everything is flushed.
     sys.stderr.flush()
     os._exit(status if isinstance(status, int) else 0)

@@ -22,7 +22,7 @@ from wire.gitio.fastimport import Drop, Put
 from wire.gitio.git import OLDEST_GIT, Git, RefUpdate
 from wire.gitio.packing import Counts
 from wire.gitio.parse import Change, Commit, Entry, History, PushResult
-from wire.gitio.remote import REPLACEABLE
+from wire.gitio.remote import REPLACEABLE, leave_connections
 
 __all__ = [
     "OLDEST_GIT",
@@ -43,6 +43,7 @@ __all__ = [
     "Repository",
     "Result",
     "discover",
+    "leave_connections",
     "printable",
     "redact_url",
     "work_trees",

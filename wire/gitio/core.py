@@ -136,6 +136,10 @@ class Core:
                 return ended._replace(cut="size")
         return ended
 
+    def settings(self, settings: Iterable[tuple[str, str]]) -> dict[str, str]:
+        """Return variables, for `spawn`'s `env`, that set these on top of all other settings."""
+        return environment.further_config(self._environment, settings)
+
     def program(self, name: str) -> str:
         """Return the absolute path of a program on PATH; relative entries of PATH are never used.
 

@@ -173,11 +173,19 @@ def hardened(
     for role in ("AUTHOR", "COMMITTER"):
         kept[f"GIT_{role}_NAME"] = name
         kept[f"GIT_{role}_EMAIL"] = email
-    kept["GIT_CONFIG_COUNT"] = str(len(settings))
-    for number, (key, value) in enumerate(settings):
-        kept[f"GIT_CONFIG_KEY_{number}"] = key
-        kept[f"GIT_CONFIG_VALUE_{number}"] = value
-    return kept
+    kept["GIT_CONFIG_COUNT"] = "0"
+    return kept | further_config(kept, settings)
+
+
+def further_config(environment: Mapping[str, str], settings: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return the variables that put settings behind those that an environment has already."""
+    count = int(environment["GIT_CONFIG_COUNT"])
+    variables = {}
+    for key, value in settings:
+        variables[f"GIT_CONFIG_KEY_{count}"] = key
+        variables[f"GIT_CONFIG_VALUE_{count}"] = value
+        count += 1
+    return {**variables, "GIT_CONFIG_COUNT": str(count)}
 
 
 def safe_identity(text: str) -> str:

@@ -7,6 +7,7 @@ Rules that it keeps:
   packs are kept as packs, which makes the limit of one file the limit of the transfer.
 - A push counts by its porcelain lines. Without one for the ref in question there was no push.
 - ssh connections are shared per remote, and ended when something hung on one.
+- Credentials in a URL reach git by its environment alone: see `credentials`.
 """
 
 import contextlib
@@ -16,7 +17,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 
-from wire.gitio import classify, parse, ssh
+from wire.gitio import classify, credentials, parse, ssh
 from wire.gitio.child import Ended, NotStarted
 from wire.gitio.classify import GitFailed, Kind
 from wire.gitio.core import Core
@@ -65,6 +66,7 @@ class Remotes:
         self._core = core
         self._runtime_dir = runtime_dir
         self._sockets: set[str] = set()
+        self._opened: set[str] = set()
         self._user_ssh: bool | None = None
 
     def fetch(self, remote: str, refspecs: Sequence[str], *, max_bytes: int, timeout: float | None) -> None:
@@ -72,8 +74,8 @@ class Remotes:
         for refspec in refspecs:
             if ":" not in refspec:
                 raise ValueError(f"a refspec without its destination: {refspec!r}")
-        args = [*_FETCH, remote, *refspecs]
         with self._reaching(remote) as link:
+            args = [*_FETCH, link.url, *refspecs]
             ended = self._core.spawn(args, timeout=timeout, max_file=max_bytes, env=link.env, pass_fds=link.fds)
             link.judge(args, ended)
 
@@ -91,8 +93,8 @@ class Remotes:
             if not ref.startswith(REPLACEABLE) or ref not in wanted:
                 raise ValueError(f"{ref} is never replaced")
         leases = [f"--force-with-lease={ref}:{old}" for ref, old in replace.items()]
-        args = [*_PUSH, *leases, "--", remote, *refspecs]
         with self._reaching(remote) as link:
+            args = [*_PUSH, *leases, "--", link.url, *refspecs]
             ended = self._core.spawn(args, timeout=timeout, max_output=_LISTING_MAX, env=link.env, pass_fds=link.fds)
             told = classify.remote_lines(ended.stderr.decode("utf-8", "replace"))
             lines = parse.porcelain(ended.stdout) if ended.cut is None else {}
@@ -110,7 +112,7 @@ class Remotes:
 
     def ls_remote(self, remote: str, patterns: Sequence[str], *, timeout: float | None) -> dict[str, str]:
         """See `Git.ls_remote`."""
-        listed = parse.refs(self._list(["ls-remote", "--quiet", "--", remote, *patterns], remote, timeout))
+        listed = parse.refs(self._list(remote, (), patterns, timeout))
         # git matches the tail of a name; an exact one is meant exactly.
         exact = {pattern for pattern in patterns if not re.search(r"[*?\[]", pattern)}
         globs = len(exact) < len(patterns)
@@ -118,7 +120,7 @@ class Remotes:
 
     def default_branch(self, remote: str, *, timeout: float | None) -> str | None:
         """See `Git.default_branch`."""
-        listed = self._list(["ls-remote", "--quiet", "--symref", "--", remote, "HEAD"], remote, timeout)
+        listed = self._list(remote, ("--symref",), ("HEAD",), timeout)
         found = re.search(rb"^ref: (refs/heads/[^\t\n]+)\tHEAD$", listed, re.MULTILINE)
         return found[1].decode("utf-8", "surrogateescape") if found else None
 
@@ -126,12 +128,21 @@ class Remotes:
         """See `Git.close_connections`."""
         for socket in sorted(self._sockets):
             self._close(socket)
+        self._opened.clear()
+        _OPENED.discard(self)
         # What the user configured may have been the reason for closing.
         self._user_ssh = None
 
-    def _list(self, args: list[str], remote: str, timeout: float | None) -> bytes:
+    def leave(self) -> None:
+        """End the shared connections that began here, once nobody uses them; others found them and keep them."""
+        for socket in sorted(self._opened):
+            self._close(socket, at_once=False)
+        self._opened.clear()
+
+    def _list(self, remote: str, how: Sequence[str], patterns: Sequence[str], timeout: float | None) -> bytes:
         homeless = not os.path.isdir(self._core.git_dir)
         with self._reaching(remote) as link:
+            args = ["ls-remote", "--quiet", *how, "--", link.url, *patterns]
             ended = self._core.spawn(
                 args,
                 timeout=timeout,
@@ -148,18 +159,25 @@ class Remotes:
         if not remote or remote.startswith("-"):
             raise ValueError("no remote")
         self._core.secrets.update(classify.secrets_of(remote))
+        try:
+            access = credentials.access(remote)
+        except ValueError as e:
+            raise GitFailed(str(e), kind=Kind.AUTH, next_step="write the remote's URL without them") from e
         socket = None
-        env = {}
+        env = {**access.variables, **self._core.settings(access.settings)}
         if not self._user_chose_ssh():
-            socket = ssh.control_path(self._runtime_dir, remote)
+            socket = self._control_path(remote)
             env["GIT_SSH_COMMAND"] = ssh.ssh_command(socket)
         if socket is not None:
             self._sockets.add(socket)
+            if not os.path.exists(socket):
+                self._opened.add(socket)
+                _OPENED.add(self)
         trace = _trace_file() if remote.lower().startswith(("http:", "https:")) else None
         if trace is not None:
             env |= {"GIT_TRACE_CURL": f"/proc/self/fd/{trace}", "GIT_TRACE_CURL_NO_DATA": "1"}
         try:
-            yield _Link(self._core, env, trace)
+            yield _Link(self._core, access.url, env, trace)
         except GitFailed as e:
             if socket is not None and e.kind in (Kind.TIMEOUT, Kind.NETWORK):
                 self._close(socket)
@@ -170,11 +188,15 @@ class Remotes:
             if trace is not None:
                 os.close(trace)
 
-    def _close(self, socket: str) -> None:
+    def _control_path(self, remote: str) -> str | None:
+        path = None if os.path.isabs(remote) else ssh.control_path(self._runtime_dir, remote)
+        return path if path is not None and ssh.private(os.path.dirname(path)) else None
+
+    def _close(self, socket: str, *, at_once: bool = True) -> None:
         if not os.path.exists(socket):
             return
         with contextlib.suppress(GitFailed, NotStarted):
-            self._core.run_other(ssh.exit_command(socket), timeout=5.0)
+            self._core.run_other(ssh.exit_command(socket, at_once=at_once), timeout=5.0)
         # One that nobody listens at would only delay the next connection.
         with contextlib.suppress(FileNotFoundError):
             os.unlink(socket)
@@ -189,10 +211,24 @@ class Remotes:
         return self._user_ssh
 
 
+_OPENED: set[Remotes] = set()
+"""Who opened a shared connection in this process and has not closed it."""
+
+
+def leave_connections() -> None:
+    """End the shared ssh connections that this process opened, for a command that is done.
+
+    Where a daemon or another command had opened one before, it stays; what goes over one at this moment goes on.
+    """
+    while _OPENED:
+        _OPENED.pop().leave()
+
+
 class _Link:
     """One conversation with a remote: what its child gets, and how its end is judged."""
 
-    def __init__(self, core: Core, env: dict[str, str], trace: int | None) -> None:
+    def __init__(self, core: Core, url: str, env: dict[str, str], trace: int | None) -> None:
+        self.url = url
         self.env = env
         self.fds = () if trace is None else (trace,)
         self._core = core

@@ -10,6 +10,7 @@ It runs nothing itself; the control sockets are ended by the caller with the arg
 import hashlib
 import os
 import re
+import stat
 from collections.abc import Mapping
 
 _OPTIONS = "-o BatchMode=yes -o ConnectTimeout=15 -o ServerAliveInterval=15 -o ServerAliveCountMax=3"
@@ -33,6 +34,16 @@ def control_path(runtime_dir: str | None, remote: str) -> str | None:
     return path if len(os.fsencode(path)) <= _SOCKET_MAX and _PLAIN.match(path) else None
 
 
+def private(folder: str) -> bool:
+    """Make a folder for sockets if it is not there; return whether nobody else can put or reach one there."""
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        found = os.stat(folder)
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
+
+
 def ssh_command(socket: str | None) -> str:
     """Return the value of `GIT_SSH_COMMAND`; it shares connections through `socket` when there is one."""
     if socket is None:
@@ -45,6 +56,10 @@ def user_chose_ssh(environ: Mapping[str, str]) -> bool:
     return bool(environ.get("GIT_SSH_COMMAND") or environ.get("GIT_SSH"))
 
 
-def exit_command(socket: str) -> list[str]:
-    """Return the arguments that end the shared connection at `socket`; the host name is not used by ssh."""
-    return ["ssh", "-F", "none", "-o", f"ControlPath={socket}", "-O", "exit", "wire"]
+def exit_command(socket: str, *, at_once: bool) -> list[str]:
+    """Return the arguments that end the shared connection at `socket`; the host name is not used by ssh.
+
+    Args:
+        at_once: end it with whatever goes over it; otherwise it ends when its last user has gone.
+    """
+    return ["ssh", "-F", "none", "-o", f"ControlPath={socket}", "-O", "exit" if at_once else "stop", "wire"]

@@ -1,0 +1,96 @@
+"""Two machines over every transport: a local path, ssh with a real sshd, http with git's own backend."""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from support import oracle, procs, sshd, team
+from support.http_git import HttpGit
+from support.machine import Machine
+from support.remote import BareRemote
+from support.waiting import eventually
+
+
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """A folder with a path as short as a person's: a control socket below a test's own would not fit."""
+    folder = Path(tempfile.mkdtemp(prefix="wt-", dir="/tmp"))
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[sshd.Sshd]:
+    if sshd.PROGRAM is None:
+        pytest.skip("sshd is not installed")
+    with sshd.Sshd(tmp_path / "sshd") as server:
+        yield server
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[HttpGit]:
+    with HttpGit(tmp_path) as host:
+        yield host
+
+
+@pytest.fixture
+def over_ssh(server: sshd.Sshd, short: Path) -> Iterator[Callable[[str], Machine]]:
+    """Return a function that makes machines which know the server."""
+    made: list[Machine] = []
+
+    def make(name: str) -> Machine:
+        (short / name).mkdir()
+        made.append(Machine(name, short / name))
+        made[-1].env = server.environ(made[-1].env)
+        return made[-1]
+
+    yield make
+    for machine in made:
+        machine.close()
+
+
+def converse(mac: Machine, spark: Machine, remote: BareRemote) -> None:
+    """Begin, join, approve, and send both ways, by hand."""
+    team.begin(mac, remote)
+    team.join(mac, spark, remote)
+    mac.wire("sync")
+    mac.send("spark", "hello")
+    spark.send("mac", "good morning")
+    mac.wire("sync")
+    spark.wire("sync")
+    mac.wire("sync")
+    assert team.read(spark) == ["hello"]
+    assert team.read(mac) == ["good morning"]
+    oracle.check([mac, spark], remote)
+
+
+def masters(machine: Machine) -> list[str]:
+    """Return the ssh connections that wait for the next use."""
+    return [process.command for process in procs.marked(f"TEST_MACHINE={machine.root}") if "ssh" in process.command]
+
+
+def test_over_ssh(server, over_ssh, remote):
+    remote.url = server.url(remote.path)
+    mac, spark = over_ssh("mac"), over_ssh("spark")
+    converse(mac, spark, remote)
+    eventually(lambda: not masters(mac) + masters(spark), what="a command ends the connection that it opened")
+    run = mac.wire_home / "state" / ".run"
+    assert list(run.iterdir()) == []
+    before = server.connections
+    mac.send("spark", "one more")
+    mac.wire("sync")
+    assert server.connections == before + 1, "fetch, push and the look at the tip share one connection"
+    assert run.stat().st_mode & 0o777 == 0o700
+
+
+def test_over_http(host, machines, remote):
+    remote.url = host.url(remote.path.name)
+    converse(machines("mac"), machines("spark"), remote)
+
+
+def test_over_a_file_url(machines, remote):
+    remote.url = remote.path.as_uri()
+    converse(machines("mac"), machines("spark"), remote)

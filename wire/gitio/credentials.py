@@ -1,0 +1,60 @@
+"""Keep a remote's credentials out of every command line: from its URL into the environment of git's children.
+
+Pure: a URL in, a URL and an environment out. git hands a remote's URL to its helper (`git-remote-https`) as an
+argument, where every user of the machine can read it. So git gets the URL without them, and asks a credential helper,
+set for this host through `GIT_CONFIG_COUNT`, that prints them from variables.
+
+    >>> access("https://mac:token@example.org/team.git").url
+    'https://example.org/team.git'
+
+A name without a password stays the user's helpers' affair: they are asked for that name's. Other schemes are left as
+they are: ssh takes no password from a URL, and the name of its user is no secret.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+from urllib.parse import unquote
+
+_USER, _PASSWORD = "WIRE_REMOTE_USER", "WIRE_REMOTE_PASSWORD"
+_PRINT = f'!f() {{ test "$1" = get && printf "username=%s\\npassword=%s\\n" "${_USER}" "${_PASSWORD}"; }}; f'
+_HTTP = re.compile(r"(https?://)([^/?#]*)@([^/?#@]*)", re.IGNORECASE)
+
+
+class Access(NamedTuple):
+    """How to reach a remote without naming its credentials.
+
+    Attributes:
+        url: what git is given.
+        settings: pairs of key and value, to stand behind all others.
+        variables: for the environment of git's children.
+    """
+
+    url: str
+    settings: tuple[tuple[str, str], ...] = ()
+    variables: Mapping[str, str] = {}
+
+
+def access(remote: str) -> Access:
+    """Return how to reach a remote; raises ValueError where its credentials hold a line break or a NUL."""
+    found = _HTTP.match(remote)
+    if found is None:
+        return Access(remote)
+    host = found[1] + found[3]
+    url = host + remote[found.end() :]
+    name, colon, password = found[2].partition(":")
+    user, secret = unquote(name), unquote(password)
+    if any(char in user + secret for char in "\n\r\0"):
+        raise ValueError("the credentials in the remote's URL hold a line break or a NUL")
+    # A rule of the user's for such URLs (insteadOf) never meant one with credentials in it, and shall not do so now.
+    settings = [(f"url.{url}.insteadOf", url), (f"url.{url}.pushInsteadOf", url)]
+    if not colon:
+        return Access(url, (*settings, (f"credential.{host}.username", user)))
+    helper = f"credential.{host}.helper"
+    return Access(url, (*settings, (helper, ""), (helper, _PRINT)), {_USER: user, _PASSWORD: secret})
+
+
+def without_credentials(remote: str) -> str:
+    """Return a remote's URL without user information, for a name or a comparison."""
+    found = _HTTP.match(remote)
+    return remote if found is None else found[1] + found[3] + remote[found.end() :]
