@@ -83,6 +83,8 @@ def _ask(environ: Mapping[str, str], folder: str, *args: str, ok: tuple[int, ...
     program = shutil.which("git", path=os.pathsep.join(part for part in path.split(os.pathsep) if os.path.isabs(part)))
     if program is None:
         raise GitFailed(f"git not found in PATH={path}", kind=Kind.GIT_MISSING)
+    if not os.path.isdir(folder):
+        raise GitFailed(f"there is no folder {folder}", kind=Kind.CLONE, label="not-a-clone")
     asked = {**environ, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
     try:
         ended = Runner(folder).run([program, *args], asked, timeout=_TIMEOUT, max_output=1 << 20)
