@@ -177,6 +177,17 @@ def test_a_person_decides(folder: str) -> None:
         assert caught.value.reason == "incident-unknown"
 
 
+def test_what_was_over_and_is_there_again_is_told_again_but_not_twice_a_day(folder: str) -> None:
+    told = "2026-11-29T12:00:00.000Z"
+    one = gap(folder, now=told)
+    incidents.mark_published(folder, one.id, now=told)
+    assert gap(folder, now="2026-12-03T08:00:00.000Z").published == told, "it goes on, and was told"
+    incidents.end(folder, "GAP", one.scope, now="2026-11-29T13:00:00.000Z")
+    assert gap(folder, now="2026-11-29T14:00:00.000Z").published == told
+    incidents.resolve(folder, one.id, now="2026-11-30T00:00:00.000Z")
+    assert gap(folder, now="2026-11-30T00:00:01.000Z").published is None
+
+
 def test_concerning(folder: str) -> None:
     gap(folder)
     gap(folder, code="TRUST", scope="wire")

@@ -280,7 +280,8 @@ def _raise(
             template if next_step is not None else template.format(id=name, scope=scope, subject=subject), _TEXT_MAX
         ),
         state=known.state if known and not over else OPEN,
-        published=known.published if known else None,
+        # What was over and is there again is told again, but not twice a day.
+        published=known.published if known and not (over and (known.published or "")[:10] < now[:10]) else None,
     )
     _write(directory, incident, durable=known is None)
     return incident
