@@ -5,6 +5,7 @@ Only this room reads the environment, prints and exits. Commands are loaded by n
 is one JSON object on standard output with the same `reason`.
 """
 
+import gc
 import os
 import sys
 
@@ -64,6 +65,9 @@ class _Commands(click.Group):
 @click.pass_context
 def cli(ctx: click.Context, wire_name: str | None, agent: str | None) -> None:
     """Signed messages between agents, carried by one git repository."""
+    # Everything is loaded by now (see `wire.__main__`), and stays: only what comes after it can become garbage.
+    gc.freeze()
+    gc.enable()
     ctx.obj = {"wire": wire_name, "agent": agent}
 
 

@@ -5,11 +5,11 @@ import time
 from typing import Any
 
 from wire.cli.console import is_terminal, say, say_json, styled, warn, write
-from wire.verbs import sending
 from wire.verbs.here import Here
 from wire.verbs.order import seconds_of
 from wire.verbs.reading import Health, Item
 from wire.verbs.render import age, block, body_text, one_line
+from wire.verbs.states import STATES
 
 
 class Printer:
@@ -111,7 +111,7 @@ def _facts(here: Here, item: Item) -> dict[str, Any]:
         "bytes": len(line.raw) + 1,
     }
     if line.sender in here.config.agents:
-        facts["states"] = list(sending.STATES[: sending.STATES.index(item.state) + 1])
+        facts["states"] = list(STATES[: STATES.index(item.state) + 1])
     owner = [name for name, keys in pin.names.keys.items() if line.key_id in keys]
     facts["signed_by"] = owner[0] if owner else f"a key of {line.sender} that is no longer active"
     return facts

@@ -1,7 +1,6 @@
 """Writing down what a cycle came to, for every reader of ages: see `wire.store.progress`."""
 
 import time
-from dataclasses import replace
 from typing import Any
 
 from wire.daemon.report import Report
@@ -18,8 +17,7 @@ def stamp(places: WirePlaces, report: Report, **more: Any) -> Progress:
     now = time.time()
     before = Progress.load(places)
     failing = report.failure is not None
-    after = replace(
-        before,
+    after = before._replace(
         fetched=now if report.fetched else before.fetched,
         pushed=now if report.fetched and not failing and report.frozen is None else before.pushed,
         failure=report.failure.reason if report.failure is not None else "",

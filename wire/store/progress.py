@@ -5,8 +5,7 @@ alive (that is the lock), and it is not security state: a damaged one counts as 
 """
 
 import json
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 from wire.store.files import atomic_write, read_bytes
 from wire.store.paths import WirePlaces
@@ -18,8 +17,7 @@ ALIVE_SECONDS = 45.0
 """A daemon whose last beat is older than this is stopped or stuck, whatever locks it holds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(NamedTuple):
     """Times are seconds since the epoch; None means never.
 
     Attributes:
@@ -63,16 +61,15 @@ class Progress:
         if not isinstance(found, dict):
             return cls()
         kept: dict[str, Any] = {}
-        for one in fields(cls):
-            value = found.get(one.name)
-            wanted: type | tuple[type, ...] = str if one.type is str else (int, float)
-            if isinstance(value, wanted) and not isinstance(value, bool):
-                kept[one.name] = value
+        for name, default in cls._field_defaults.items():
+            value = found.get(name)
+            if isinstance(value, str if isinstance(default, str) else (int, float)) and not isinstance(value, bool):
+                kept[name] = value
         return cls(**kept)
 
     def save(self, places: WirePlaces) -> None:
         """Write the stamp; not durably, since an older one only makes an age look greater."""
-        atomic_write(places.progress_file, json.dumps(asdict(self)).encode("ascii") + b"\n", durable=False)
+        atomic_write(places.progress_file, json.dumps(self._asdict()).encode("ascii") + b"\n", durable=False)
 
     def fetch_age(self, now: float) -> float | None:
         """Return the seconds since the last successful fetch, None for never."""

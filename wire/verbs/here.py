@@ -1,6 +1,6 @@
 """Which wire and which agent are meant, and what is pinned: the beginning of every verb."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from wire.store import config as configs
 from wire.store import pin as pins
@@ -9,8 +9,7 @@ from wire.store.paths import Settings, WirePlaces
 from wire.store.pin import Pin
 
 
-@dataclass(frozen=True, slots=True)
-class Here:
+class Here(NamedTuple):
     """One wire on this machine, as a verb sees it. The pin is read at each use, since the daemon moves it."""
 
     settings: Settings

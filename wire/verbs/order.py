@@ -4,9 +4,8 @@ Within a channel the order is `seq`. Across channels what a line names by `ack`,
 are broken by `ts`, then id. An author's clock never decides against what the lines themselves say.
 """
 
-import time
-from calendar import timegm
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 
 from wire.errors import UsageError
 from wire.protocol.line import Line, LineError, content
@@ -55,8 +54,10 @@ def _waits(line: Line, heads: Mapping[str, tuple[Read, Iterator[Read]]]) -> bool
 
 def seconds_of(ts: str) -> float:
     """Return a line's time as seconds, by arithmetic on its text; 0 for a date that no calendar has."""
+    if ts[4:17:3] != "--T::":
+        return 0.0
     try:
-        return timegm(time.strptime(ts[:19], "%Y-%m-%dT%H:%M:%S")) + float(ts[19:23])
+        return datetime.fromisoformat(ts[:19] + "+00:00").timestamp() + float(ts[19:23])
     except ValueError:
         return 0.0
 

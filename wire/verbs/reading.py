@@ -8,23 +8,26 @@ What a reader is shown is what was accepted: the pin's heads vouch for every byt
 index can change it. Where a clone's file is damaged, the copy that git holds is read instead.
 """
 
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wire.errors import UsageError
 from wire.protocol.chain import Position
 from wire.protocol.line import Line, LineError, content
 from wire.protocol.names import parse_id, split_channel
-from wire.store import cursors, incidents, reading
-from wire.store.incidents import Incident
+from wire.store import cursors, reading
 from wire.store.pin import Pin
 from wire.store.progress import Progress
 from wire.store.reading import CloneSource, Read, Source
-from wire.store.seen import Seen
 from wire.verbs.here import Here
 from wire.verbs.order import merged, seconds_of
+from wire.verbs.states import state_of
+
+if TYPE_CHECKING:
+    from wire.store.incidents import Incident
+    from wire.store.seen import Seen
 
 CLOCK_TOLERANCE_SECONDS = 120.0
 """How far ahead of our first sight an author's clock may be before the message is flagged."""
@@ -59,8 +62,7 @@ class Item(NamedTuple):
         return self.line.id
 
 
-@dataclass(frozen=True, slots=True)
-class Filters:
+class Filters(NamedTuple):
     """Which messages are wanted; what is empty or None does not filter.
 
     Attributes:
@@ -79,8 +81,7 @@ class Filters:
         return bool(self.types or self.thread or self.since)
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
+class Health(NamedTuple):
     """What a reader has to know beside the messages.
 
     Attributes:
@@ -93,20 +94,27 @@ class Health:
 
     age: float | None
     looked: bool
-    concerning: tuple[Incident, ...] = ()
+    concerning: "tuple[Incident, ...]" = ()
     lost: tuple[str, ...] = ()
     damaged: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
 class Reading:
     """What `tail` found; `items` is read lazily, `health` is complete before it."""
 
-    agent: str
-    items: Iterator[Item]
-    health: Health
-    _save: Callable[[Mapping[str, Position]], None]
-    _ends: dict[str, Position] = field(default_factory=dict)
+    def __init__(
+        self,
+        agent: str,
+        items: Iterator[Item],
+        health: Health,
+        save: Callable[[Mapping[str, Position]], None],
+        ends: dict[str, Position],
+    ) -> None:
+        self.agent = agent
+        self.items = items
+        self.health = health
+        self._save = save
+        self._ends = ends
 
     def save(self) -> None:
         """Move the cursor behind everything that was taken from `items`; call it after the output was flushed."""
@@ -281,6 +289,8 @@ class _Look:
         except LineError as error:
             members, why = None, str(error)
         if self._seen is None:
+            from wire.store.seen import Seen  # only who has something to show looks it up
+
             self._seen = Seen(self._here.places.seen_file)
         seen = self._seen.lookup(line.channel, line.seq)
         flags = []
@@ -294,7 +304,7 @@ class _Look:
             members,
             why,
             "unreadable" if members is None else "verified",
-            _own_state(self._pin, line) if own else "delivered",
+            state_of(self._pin, line.channel, line.seq) if own else "delivered",
             tuple(flags),
             seen.time if seen is not None else "",
             seen.commit if seen is not None else "",
@@ -378,14 +388,20 @@ def _health(here: Here, channels: Sequence[str], lost: Sequence[str], damaged: S
     return Health(
         age,
         progress.looked(time.time()),
-        tuple(incidents.concerning(here.places.incidents_dir, channels)),
+        _concerning(here.places.incidents_dir, channels),
         tuple(lost),
         tuple(dict.fromkeys(damaged)),
     )
 
 
-def _own_state(pin: Pin, line: Line) -> str:
-    if pin.remote_seq.get(line.channel, 0) >= line.seq:
-        return "pushed"
-    end = pin.accepted.get(line.channel)
-    return "committed" if end is not None and end.seq >= line.seq else "stored"
+def _concerning(directory: str, channels: Sequence[str]) -> "tuple[Incident, ...]":
+    try:
+        if not any(name.endswith(".json") for name in os.listdir(directory)):
+            return ()
+    except FileNotFoundError:
+        return ()
+    except OSError:
+        pass  # whoever reads the records says what is wrong
+    from wire.store import incidents  # where there are none, that is not worth its import
+
+    return tuple(incidents.concerning(directory, channels))

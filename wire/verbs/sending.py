@@ -23,10 +23,9 @@ from wire.store import journal
 from wire.store.files import utc_now
 from wire.store.pin import Pin
 from wire.verbs.here import Here
+from wire.verbs.states import STATES as STATES
+from wire.verbs.states import STORED, state_of
 
-STORED, COMMITTED, PUSHED = "stored", "committed", "pushed"
-STATES = (STORED, COMMITTED, PUSHED)
-"""How far a message of ours is known to have come, in order."""
 _POLL_SECONDS = 0.02
 
 
@@ -106,15 +105,6 @@ def reply(here: Here, message_id: str, draft: Draft) -> Draft:
     return draft._replace(to=to, re=message_id, thread=thread)
 
 
-def state_of(here: Here, pin: Pin, message_id: str) -> str:
-    """Return how far a message of a local agent has come, as far as that is proved here."""
-    channel, seq = parse_id(message_id)
-    if pin.remote_seq.get(channel, 0) >= seq:
-        return PUSHED
-    end = pin.accepted.get(channel)
-    return COMMITTED if end is not None and end.seq >= seq else STORED
-
-
 def wait(here: Here, ids: Sequence[str], state: str, timeout: float) -> list[Sent]:
     """Wait until all messages have reached a state.
 
@@ -127,7 +117,7 @@ def wait(here: Here, ids: Sequence[str], state: str, timeout: float) -> list[Sen
     deadline = time.monotonic() + timeout
     while True:
         pin = here.pin()
-        states = [state_of(here, pin, one) for one in ids]
+        states = [state_of(pin, *parse_id(one)) for one in ids]
         if all(STATES.index(one) >= STATES.index(state) for one in states):
             return [Sent(one, reached) for one, reached in zip(ids, states, strict=True)]
         if time.monotonic() >= deadline:
@@ -158,7 +148,7 @@ def _send_channel(here: Here, pin: Pin, signer: Signer, channel: str, drafts: Se
                 earlier = issued.get(draft.idem) or _find_idem(here, channel, end, draft.idem)
                 if earlier is not None:
                     _same_content(draft, earlier[1], f"{channel}/{earlier[0]}")
-                    known.append(Sent(f"{channel}/{earlier[0]}", state_of(here, pin, f"{channel}/{earlier[0]}"), True))
+                    known.append(Sent(f"{channel}/{earlier[0]}", state_of(pin, channel, earlier[0]), True))
                     continue
             seq += 1
             members = draft._asdict()
