@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 
-from wire.gitio import classify, credentials, parse, ssh
+from wire.gitio import classify, credentials, parse, ssh, sshagent
 from wire.gitio.child import Ended, NotStarted
 from wire.gitio.classify import GitFailed, Kind
 from wire.gitio.core import Core
@@ -165,6 +165,9 @@ class Remotes:
             raise GitFailed(str(e), kind=Kind.AUTH, next_step="write the remote's URL without them") from e
         socket = None
         env = {**access.variables, **self._core.settings(access.settings)}
+        agent = self._agent(remote)
+        if agent is not None:
+            env[sshagent.NAME] = agent
         if not self._user_chose_ssh():
             socket = self._control_path(remote)
             env["GIT_SSH_COMMAND"] = ssh.ssh_command(socket)
@@ -183,10 +186,24 @@ class Remotes:
                 self._close(socket)
             if e.kind in (Kind.AUTH, Kind.HOST_KEY, Kind.NETWORK):
                 self._user_ssh = None
+            if e.kind is Kind.AUTH and e.label == "publickey" and agent is None:
+                e.next_step = sshagent.NO_AGENT
             raise
         finally:
             if trace is not None:
                 os.close(trace)
+
+    def _agent(self, remote: str) -> str | None:
+        """Return the socket of an ssh agent for a remote that may be reached by ssh."""
+        if os.path.isabs(remote) or remote.lower().startswith(("http:", "https:", "file:")):
+            return None
+
+        def ask_manager() -> bytes:
+            with contextlib.suppress(GitFailed, NotStarted):
+                return self._core.run_other([*sshagent.ASK_MANAGER], timeout=5.0).stdout
+            return b""
+
+        return sshagent.find(self._core.environ, ask_manager)
 
     def _control_path(self, remote: str) -> str | None:
         path = None if os.path.isabs(remote) else ssh.control_path(self._runtime_dir, remote)
