@@ -94,3 +94,54 @@ def test_over_http(host, machines, remote):
 def test_over_a_file_url(machines, remote):
     remote.url = remote.path.as_uri()
     converse(machines("mac"), machines("spark"), remote)
+
+
+# Repositories with SHA-256 objects
+
+
+@pytest.mark.parametrize("object_format", ["sha1", "sha256"])
+def test_an_empty_remote_on_a_local_path_tells_its_object_format(machines, tmp_path, object_format):
+    remote = BareRemote(tmp_path / "x.git", object_format=object_format)
+    mac, spark = machines("mac"), machines("spark")
+    converse(mac, spark, remote)
+    assert {len(remote.tip()), len(team.pin(spark, "x").verified)} == {64 if object_format == "sha256" else 40}
+    assert mac.wire("verify", "--full").status == 0
+    shutil.rmtree(mac.clone() / ".git")
+    mac.wire("repair")
+    mac.send("spark", "from a new repository")
+    mac.wire("sync")
+    spark.wire("sync")
+    oracle.check([mac, spark], remote)
+
+
+def test_an_empty_remote_elsewhere_is_told_its_object_format(host, machines, tmp_path):
+    """A host does not tell what an empty repository is made for; git says so at the first push."""
+    remote = BareRemote(tmp_path / "x.git", object_format="sha256")
+    remote.url = host.url("x.git")
+    mac, spark = machines("mac"), machines("spark")
+    refused = mac.wire("init", remote.url, "--as", "mac", check=False)
+    assert refused.status == 2, str(refused)
+    assert "--object-format sha256" in refused.stderr
+    assert mac.clones == []
+    checkpoint = mac.json("init", remote.url, "--as", "mac", "--object-format", "sha256")["checkpoint"]
+    spark.wire("join", remote.url, "--as", "spark", "--trust", checkpoint)
+    assert len(team.pin(spark, "x").verified) == 64
+
+
+def test_a_lost_clone_and_pin_come_back_in_the_remotes_object_format(machines, tmp_path):
+    remote = BareRemote(tmp_path / "x.git", object_format="sha256")
+    mac = machines("mac")
+    checkpoint = team.begin(mac, remote)
+    shutil.rmtree(mac.clone() / ".git")
+    (team.state(mac, "x") / "pin.json").unlink()
+    mac.wire("trust", "repin", "--checkpoint", checkpoint)
+    mac.wire("sync")
+    oracle.check([mac], remote)
+
+
+def test_an_object_format_that_is_not_the_remotes_is_refused(machines, remote):
+    mac = machines("mac")
+    refused = mac.wire("init", remote.url, "--as", "mac", "--object-format", "sha256", check=False)
+    assert refused.status == 2, str(refused)
+    assert "sha1" in refused.stderr
+    assert mac.clones == []

@@ -225,6 +225,19 @@ SAMPLES = [
     Sample("forbidden transport", Kind.UNKNOWN, "transport", "fatal: transport 'ext' not allowed\n"),
     Sample("upload too large", Kind.REJECTED, "http-413", "error: RPC failed; HTTP 413 curl 22\n", 1),
     Sample(
+        "push to a repository of another object format",
+        Kind.REJECTED,
+        "object-format",
+        "fatal: the receiving end does not support this repository's hash algorithm\n"
+        "fatal: the remote end hung up unexpectedly\n",
+    ),
+    Sample(
+        "fetch from a repository of another object format",
+        Kind.REJECTED,
+        "object-format",
+        "fatal: mismatched algorithms: client sha1; server sha256\n",
+    ),
+    Sample(
         "size cap, kept as a pack",
         Kind.TOO_LARGE,
         "size-cap",

@@ -12,16 +12,30 @@ from wire.cli.console import say, say_json
 @click.option("--wire", "name", metavar="NAME", help="The wire's local name; from the remote's when omitted.")
 @click.option("--branch", metavar="NAME", help="Instead of the default branch of an empty remote, or `wire`.")
 @click.option("--role", type=click.Choice(["agent", "human"]), default="agent", show_default=True)
+@click.option(
+    "--object-format",
+    type=click.Choice(["sha1", "sha256"]),
+    help="Of an empty remote that was made for other than git's usual sha1; it is found by itself on a local path.",
+)
 @json_option
 @click.pass_context
 def init(
-    ctx: click.Context, remote: str, agent: str, name: str | None, branch: str | None, role: str, as_json: bool
+    ctx: click.Context,
+    remote: str,
+    agent: str,
+    name: str | None,
+    branch: str | None,
+    role: str,
+    object_format: str | None,
+    as_json: bool,
 ) -> None:
     """Begin a wire on a git remote, and hold its root key here."""
     from wire import setup
     from wire.gitio import redact_url
 
-    made = setup.init(settings_of(ctx), remote, agent=agent, name=name, role=role, branch=branch)
+    made = setup.init(
+        settings_of(ctx), remote, agent=agent, name=name, role=role, branch=branch, object_format=object_format
+    )
     line = f"wire join {redact_url(made.remote)} --as NAME --trust {made.checkpoint}"
     if as_json:
         say_json(

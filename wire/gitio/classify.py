@@ -84,6 +84,7 @@ _NEXT_STEP = {
     "ownership": "trust the folder for git: git config --global --add safe.directory <the remote's path>",
     "unknown-host": "connect once by hand and compare the fingerprint: ssh <the remote's user@host>",
     "changed-host": "compare the new fingerprint with the host's owner, then: ssh-keygen -R <the remote's host>",
+    "object-format": "the clone was made for objects of another format than the remote has; it must be made anew",
     "transport": "use a remote over ssh, https, http or a local path",
 }
 
@@ -160,6 +161,7 @@ _RULES: tuple[tuple[Kind, str, re.Pattern[str]], ...] = tuple(
         (Kind.NOT_FOUND, "http-404", r"returned error: (404|410)|HTTP (404|410)"),
         (Kind.NOT_FOUND, "no-git-there", r"git-(upload|receive)-pack: (command )?not found"),
         (Kind.UNKNOWN, "transport", r"transport '.*' not allowed|Unable to find remote helper for"),
+        (Kind.REJECTED, "object-format", r"support this repository's hash algorithm|^fatal: mismatched algorithms"),
         (Kind.REJECTED, "http-413", r"returned error: 413|HTTP 413"),
         (Kind.NETWORK, "dns", r"Could not resolve (host|proxy)|Name or service not known|nodename nor servname"),
         (Kind.NETWORK, "dns", r"Temporary failure in name resolution|No address associated with hostname"),

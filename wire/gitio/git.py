@@ -144,6 +144,12 @@ class Git:
             self._format = self.run("rev-parse", "--show-object-format").stdout.decode("ascii").strip()
         return self._format
 
+    def object_format_of(self, path: str) -> str | None:
+        """Return the object format of another repository on this machine, or None where git does not tell."""
+        args = ("-C", path, "rev-parse", "--show-object-format")
+        ended = self._core.spawn(args, homeless=True)
+        return ended.stdout.decode("ascii", "replace").strip() if ended.status == 0 else None
+
     def is_shallow(self) -> bool:
         """Tell whether history was cut off in this repository."""
         return os.path.exists(os.path.join(self.git_dir, "shallow"))

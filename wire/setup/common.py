@@ -3,11 +3,13 @@
 import os
 import secrets
 import shutil
+from collections.abc import Mapping
 
+from wire.daemon import transport
 from wire.daemon.shape import Kind, classify
 from wire.daemon.site import INCOMING_REF, names_of
 from wire.errors import UsageError
-from wire.gitio import Git, redact_url
+from wire.gitio import Git, redact_url, without_credentials
 from wire.keys import keyfile
 from wire.keys.trust import Chain
 from wire.protocol.encoding import Signer, fingerprint
@@ -36,11 +38,38 @@ def carries_wire(git: Git, remote: str, branch: str) -> bool:
     return any(classify(e.path, e.mode).kind is Kind.TRUST for e in git.entries(INCOMING_REF, "_coordination/trust"))
 
 
-def new_clone(settings: Settings, places: WirePlaces) -> Git:
-    """Return the empty repository of a wire that this machine does not know yet.
+def object_format(git: Git, remote: str, refs: Mapping[str, str], wanted: str | None = None) -> str:
+    """Return the object format that a clone of the remote must have: `sha1` or `sha256`.
+
+    Ids tell it, and so does an empty repository on a local path; a host does not say it of an empty one.
+
+    Args:
+        refs: what `ls_remote` returned.
+        wanted: what the caller asked for.
 
     Raises:
-        UsageError: something is in the way (`clone-exists`, `state-exists`).
+        UsageError: `wanted` is not what the remote has (`object-format`).
+    """
+    found = "sha256" if any(len(oid) == 64 for oid in refs.values()) else "sha1" if refs else None
+    local = transport.of(remote).path
+    if found is None and local is not None:
+        found = git.object_format_of(local)
+    if found is not None and wanted not in (None, found):
+        raise UsageError(
+            f"the repository at {redact_url(remote)} has {found} objects, not {wanted}", reason="object-format"
+        )
+    return found or wanted or "sha1"
+
+
+def new_clone(settings: Settings, places: WirePlaces, remote: str, wanted: str | None = None) -> tuple[Git, list[str]]:
+    """Return the empty repository of a wire that this machine does not know yet, and the remote's branches.
+
+    Args:
+        wanted: the object format, where the remote does not tell it.
+
+    Raises:
+        UsageError: something is in the way (`clone-exists`, `state-exists`), or see `object_format`.
+        GitFailed: the remote cannot be reached; nothing was made.
     """
     private_folder(settings.clones_dir)
     if os.path.exists(places.clone) and os.listdir(places.clone):
@@ -52,8 +81,10 @@ def new_clone(settings: Settings, places: WirePlaces) -> Git:
             next_step="choose another local name with --wire, or move that folder away",
         )
     git = Git(places.git_dir, environ=settings.environ, runtime_dir=settings.runtime_dir, work_tree=places.clone)
-    git.init()
-    return git
+    refs = git.ls_remote(remote)
+    git.init(object_format(git, remote, refs, wanted))
+    heads = "refs/heads/"
+    return git, [name.removeprefix(heads) for name in refs if name.startswith(heads)]
 
 
 def write_down(
@@ -116,7 +147,7 @@ def absolute_remote(remote: str) -> str:
 
 def local_name(remote: str) -> str:
     """Return a wire's local name, from the last part of its remote."""
-    last = remote.rstrip("/").rpartition("/")[2].rpartition(":")[2].removesuffix(".git").lower()
+    last = without_credentials(remote).rstrip("/").rpartition("/")[2].rpartition(":")[2].removesuffix(".git").lower()
     name = "".join(c if c.isascii() and c.isalnum() else "-" for c in last).strip("-")[:32].strip("-")
     return name or "wire"
 

@@ -7,7 +7,7 @@ from wire.daemon import cycle
 from wire.daemon.shape import ATTRIBUTES, ATTRIBUTES_PATH, NEWEST_TRUST_PATH, trust_path
 from wire.daemon.site import INCOMING_REF, OUTGOING_REF, Site
 from wire.errors import RemoteError, UsageError
-from wire.gitio import Git, Put, redact_url
+from wire.gitio import Git, GitFailed, Put, redact_url
 from wire.keys import keyfile
 from wire.keys.build import enroll, found
 from wire.keys.trust import Chain, prove, sign_document
@@ -56,6 +56,7 @@ def init(
     name: str | None = None,
     role: str = "agent",
     branch: str | None = None,
+    object_format: str | None = None,
 ) -> Made:
     """Begin a wire on a remote: the whole repository when it is empty, else a branch of the wire's own.
 
@@ -64,10 +65,11 @@ def init(
         agent: the founder, who also holds the root key.
         name: the wire's local name; from the remote's when omitted.
         branch: instead of `main` (the default branch of an empty remote) or `wire`.
+        object_format: `sha1` or `sha256`, for an empty remote that is not on a local path; any other tells it.
 
     Raises:
-        UsageError: the branch already carries a wire (`already-a-wire`) or other content (`branch-taken`), or this
-            machine already has a wire of that name.
+        UsageError: the branch already carries a wire (`already-a-wire`) or other content (`branch-taken`), this
+            machine already has a wire of that name, or the remote has another object format (`object-format`).
         RemoteError, GitFailed: the remote cannot be reached or refused; nothing was left behind.
     """
     check_name(agent, "agent")
@@ -75,7 +77,7 @@ def init(
     name = name or local_name(remote)
     config = configured(settings, name, remote)
     if config is None:
-        config = _found_wire(settings, remote, agent=agent, name=name, role=role, branch=branch)
+        config = _found_wire(settings, remote, agent, name, role, branch, object_format)
     site = Site.open(settings, config)
     pin = site.pin()
     if pin.verified is not None:
@@ -94,12 +96,14 @@ def init(
     return Made(name, chain.wire, remote, config.branch, agent, chain.documents[0].checkpoint, signer_print(signer))
 
 
-def _found_wire(settings: Settings, remote: str, *, agent: str, name: str, role: str, branch: str | None) -> WireConfig:
+def _found_wire(
+    settings: Settings, remote: str, agent: str, name: str, role: str, branch: str | None, object_format: str | None
+) -> WireConfig:
     """Make keys, trust, pin, clone and configuration of a new wire; nothing is pushed yet."""
     places = WirePlaces(settings.state_dir, name, settings.default_clone(name))
-    git = new_clone(settings, places)
+    git, heads = new_clone(settings, places, remote, object_format)
     try:
-        branch = _free_branch(git, remote, branch)
+        branch = _free_branch(git, remote, heads, branch)
         seed = new_seed()
         root = Signer(seed)
         now = utc_now()
@@ -130,15 +134,14 @@ def _found_wire(settings: Settings, remote: str, *, agent: str, name: str, role:
         raise
 
 
-def _free_branch(git: Git, remote: str, branch: str | None) -> str:
+def _free_branch(git: Git, remote: str, heads: list[str], branch: str | None) -> str:
     """Return the branch that a new wire gets.
 
     Raises:
         UsageError: it already carries a wire, or something else.
     """
-    heads = git.ls_remote(remote, "refs/heads/*")
     default = default_branch(git, remote)
-    for short in (head.removeprefix("refs/heads/") for head in heads):
+    for short in heads:
         if short in (OWN_BRANCH, EMPTY_BRANCH, branch, default) and carries_wire(git, remote, short):
             raise UsageError(
                 f"the branch {short!r} of {redact_url(remote)} already carries a wire",
@@ -148,7 +151,7 @@ def _free_branch(git: Git, remote: str, branch: str | None) -> str:
                 ),
             )
     chosen = branch or (OWN_BRANCH if heads else default or EMPTY_BRANCH)
-    if f"refs/heads/{chosen}" in heads:
+    if chosen in heads:
         raise UsageError(
             f"the branch {chosen!r} of {redact_url(remote)} has other content; a wire has a branch of its own",
             reason="branch-taken",
@@ -168,7 +171,18 @@ def _seed(site: Site, pin: Pin, chain: Chain) -> None:
     present = site.git.ls_remote(pin.remote, f"refs/heads/{pin.branch}").get(f"refs/heads/{pin.branch}")
     if present is not None and _genesis_at(site, pin) == chain.documents[0].raw:
         return
-    result = site.git.push(pin.remote, f"{commit}:refs/heads/{pin.branch}")
+    try:
+        result = site.git.push(pin.remote, f"{commit}:refs/heads/{pin.branch}")
+    except GitFailed as error:
+        if error.label != "object-format":
+            raise
+        _forget(site)
+        other = "sha1" if len(commit) == 64 else "sha256"
+        raise UsageError(
+            f"the repository at {redact_url(pin.remote)} is made for objects of another format; nothing was begun",
+            reason="object-format",
+            next_step=f"wire init {redact_url(pin.remote)} --as {site.config.agents[0]} --object-format {other}",
+        ) from error
     if result.status in ("ok", "up-to-date"):
         return
     _forget(site)

@@ -126,9 +126,9 @@ def _pin_wire(
     settings: Settings, remote: str, checkpoint: tuple[int, bytes], *, agent: str, name: str, branch: str | None
 ) -> WireConfig:
     places = WirePlaces(settings.state_dir, name, settings.default_clone(name))
-    git = new_clone(settings, places)
+    git, heads = new_clone(settings, places, remote)
     try:
-        branch = branch or _find_branch(git, remote)
+        branch = branch or _find_branch(git, remote, heads)
         git.fetch(remote, [f"+refs/heads/{branch}:{INCOMING_REF}"], max_bytes=FETCH_MAX_BYTES)
         chain = chain_at(git, INCOMING_REF)
         version, digest = checkpoint
@@ -140,8 +140,7 @@ def _pin_wire(
         raise
 
 
-def _find_branch(git: Git, remote: str) -> str:
-    heads = [head.removeprefix("refs/heads/") for head in git.ls_remote(remote, "refs/heads/*")]
+def _find_branch(git: Git, remote: str, heads: list[str]) -> str:
     candidates = [OWN_BRANCH, EMPTY_BRANCH, default_branch(git, remote) or ""]
     for branch in dict.fromkeys(one for one in candidates if one in heads):
         if carries_wire(git, remote, branch):

@@ -17,7 +17,7 @@ from wire.gitio import Git, GitFailed
 from wire.keys.trust import Chain
 from wire.protocol.chain import Position
 from wire.protocol.encoding import parse_checkpoint
-from wire.setup.common import FETCH_MAX_BYTES
+from wire.setup.common import FETCH_MAX_BYTES, object_format
 from wire.setup.joining import chain_at, not_the_checkpoint
 from wire.store import pin as pins
 from wire.store import trustfiles
@@ -54,7 +54,8 @@ def repin(settings: Settings, config: WireConfig, checkpoint: str) -> Pin:
     with site.cycle_lock():
         _refuse_a_good_one(site)
         if not os.path.isdir(site.places.git_dir):
-            site.git.init(branch=config.branch)
+            refs = site.git.ls_remote(config.remote)
+            site.git.init(object_format(site.git, config.remote, refs), branch=config.branch)
         chain = _newest([*_local(site), *_remote(site.git, config)])
         if not chain.passes(version, digest):
             raise not_the_checkpoint(chain, version, checkpoint)
