@@ -1,0 +1,80 @@
+"""A round: one cycle, and what belongs to it whoever runs it, the daemon or `wire sync`.
+
+    report = run(site)
+
+After the cycle the incidents that are due are told to the others, and a second cycle takes those lines out at once.
+What keeps a cycle from running at all (a damaged pin, a full disk) becomes an incident as well, and ends as one.
+"""
+
+from contextlib import suppress
+
+from wire.daemon import cycle
+from wire.daemon.announce import announce
+from wire.daemon.findings import WIRE, Finding, raise_all
+from wire.daemon.report import TROUBLE, Report
+from wire.daemon.site import Site
+from wire.errors import Busy, DiskFull, IdentityError, StoreError, TrustError, WireError
+from wire.gitio import GitFailed
+from wire.store import incidents
+from wire.store.files import store_error, utc_now
+
+SUBJECT = "local"
+"""What tells these incidents from those of the remote."""
+
+_CODES = ("CORRUPT", "DISK_FULL", "UNKNOWN", "CLONE_STATE")
+
+
+def run(site: Site, *, fresh: bool = False, lock_timeout: float | None = None, tell: bool = True) -> Report:
+    """Run one round and return what it did and found.
+
+    Args:
+        fresh, lock_timeout: see `cycle.run`.
+        tell: whether to look for incidents that are to be told; where a cycle raised one, they are told anyway.
+
+    Raises:
+        Busy: another process's cycle takes longer than `lock_timeout`.
+        WireError: this machine's state cannot be used; there is an incident about it.
+    """
+    try:
+        report = cycle.run(site, fresh=fresh, lock_timeout=lock_timeout)
+        incidents.end(site.places.incidents_dir, _CODES, WIRE, SUBJECT)
+        if (tell or any(one.integrity for one in report.raised)) and announce(site, utc_now()):
+            _add(report, cycle.run(site, fresh=report.failure is None, lock_timeout=lock_timeout))
+    except Busy:
+        raise
+    except WireError as error:
+        _note(site, error)
+        raise
+    except OSError as error:
+        problem = store_error(error, "use", error.filename or site.places.root)
+        _note(site, problem)
+        raise problem from error
+    return report
+
+
+def _add(report: Report, more: Report) -> None:
+    """Take a second cycle into the report of the first."""
+    report.tip = more.tip or report.tip
+    report.fetched = report.fetched or more.fetched
+    for mine, theirs in ((report.accepted, more.accepted), (report.collected, more.collected)):
+        for channel, count in theirs.items():
+            mine[channel] = mine.get(channel, 0) + count
+    report.pushed += more.pushed
+    report.waiting = more.waiting
+    report.raised += more.raised
+    report.failure = more.failure
+    report.frozen = more.frozen
+
+
+def _note(site: Site, error: WireError) -> None:
+    if isinstance(error, DiskFull):
+        code = "DISK_FULL"
+    elif isinstance(error, GitFailed):
+        code = TROUBLE.get(error.kind, "UNKNOWN")
+    elif isinstance(error, StoreError | TrustError | IdentityError):
+        code = "CORRUPT"
+    else:
+        code = "UNKNOWN"
+    finding = Finding(code, WIRE, error.message, {"reason": error.reason}, SUBJECT, error.next_step)
+    with suppress(WireError):  # the disk is full, or the folder is not to be had: the error itself is what is told
+        raise_all(site.places, [finding], utc_now())
