@@ -28,6 +28,7 @@ t3 = 600.5
 hot = [1, 1, 2]
 jitter = 0
 hourly_budget = 100
+timeout = 20
 
 # and the other
 [[wire]]
@@ -73,7 +74,7 @@ def test_everything(settings: Settings) -> None:
         ("mac", "review-bot"),
         "Me",
         "me@example.org",
-        {"t0": 10, "t3": 600.5, "hot": (1, 1, 2), "jitter": 0, "hourly_budget": 100},
+        {"t0": 10, "t3": 600.5, "hot": (1, 1, 2), "jitter": 0, "hourly_budget": 100, "timeout": 20},
     )
     assert second == WireConfig("wire", "/srv/hub.git", "wire", "/srv/clone", (), "Other", None, {})
 

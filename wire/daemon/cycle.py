@@ -13,6 +13,7 @@ A kill between any two writes replays as nothing or as done: the pin alone says 
 and files that were written before it.
 """
 
+import time
 from collections.abc import Iterable
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
@@ -333,6 +334,7 @@ class _Cycle:
             raise _RaceLost
         if result.status == "rejected":
             raise GitFailed(f"the remote refused the push: {result.reason}", kind=Kind.REJECTED)
+        self.report.pushed_at = time.time()
         return commit
 
     def _not_there(self, commit: str, base: str, tip: str | None) -> None:

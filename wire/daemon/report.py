@@ -33,6 +33,7 @@ class Report:
         accepted: number of lines accepted from others, per channel.
         collected: number of our own lines that became accepted, per channel.
         pushed: number of our lines that this cycle brought to the remote.
+        pushed_at: when the remote last took a push of this cycle, seconds of the epoch.
         waiting: lines of agents that are not approved yet.
         raised: incidents that are new or were counted again.
         failure: why the remote was not reached or refused; None when fetch and push went well.
@@ -44,6 +45,7 @@ class Report:
     accepted: dict[str, int] = field(default_factory=dict)
     collected: dict[str, int] = field(default_factory=dict)
     pushed: int = 0
+    pushed_at: float | None = None
     waiting: dict[str, int] = field(default_factory=dict)
     raised: list[Incident] = field(default_factory=list)
     failure: WireError | None = None

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from wire.errors import IdentityError, TrustError
+from wire.errors import IdentityError, TrustError, UsageError
 from wire.gitio import Git
 from wire.keys import keyfile
 from wire.keys.trust import ACTIVE, Chain
@@ -30,6 +30,8 @@ VERIFIED_REF = "refs/wire/verified"
 INCOMING_REF = "refs/wire/incoming"
 OUTGOING_REF = "refs/wire/outgoing"
 CYCLE_LOCK_SECONDS = 180.0
+GIT_SECONDS = 120.0
+"""How long one git child may take unless `cadence.timeout` or `WIRE_GIT_TIMEOUT` says otherwise."""
 
 
 @dataclass(slots=True)
@@ -58,6 +60,7 @@ class Site:
             runtime_dir=settings.runtime_dir,
             work_tree=places.clone,
             identity=identity,
+            timeout=_timeout(settings, config),
         )
         return cls(settings, config, places, git)
 
@@ -133,6 +136,19 @@ class Site:
             if key is not None and key.status == ACTIVE and chain.newest.agents[agent].status == ACTIVE:
                 signers[agent] = signer
         return signers, unusable
+
+
+def _timeout(settings: Settings, config: WireConfig) -> float:
+    given = settings.environ.get("WIRE_GIT_TIMEOUT", "")
+    if given:
+        try:
+            seconds = float(given)
+        except ValueError:
+            seconds = 0.0
+        if not 0 < seconds <= 86_400:
+            raise UsageError(f"WIRE_GIT_TIMEOUT is {given[:40]!r}; expected seconds, above 0 and at most 86400")
+        return seconds
+    return float(config.cadence.get("timeout", GIT_SECONDS))
 
 
 def names_of(chain: Chain) -> Names:

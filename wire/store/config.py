@@ -10,11 +10,14 @@ private.
     remote = "git@example.org:team/wire.git"
     branch = "main"
     agents = ["mac"]
-    # clone = "/srv/wire"                        only when it is not clones/team; relative: to this file's
-    # folder identity = { name = "…", email = "…" }     for hosts that insist on known commit authors
-    # [wire.cadence] t0 = 30                                    seconds; likewise t1, t2, t3 hot = [1, 1, 2,
-    # 3, 5, 8]                   seconds, in a live exchange jitter = 0.1                               0 to
-    # 1, part of an interval hourly_budget = 600                        requests to the remote
+    # clone = "/srv/wire"                       only when it is not clones/team; relative: to this file's folder
+    # identity = { name = "…", email = "…" }    for hosts that insist on known commit authors
+    [wire.cadence]
+    # t0 = 30                                   seconds; likewise t1, t2, t3
+    # hot = [1, 1, 2, 3, 5, 8]                  seconds between looks in a live exchange
+    # jitter = 0.2                              0 to 1, part of an interval
+    # hourly_budget = 900                       requests to the remote
+    # timeout = 120                             seconds that one git command may take
 
 What it does not do: know whether a remote, clone or key exists, or which cadence applies where nothing is
 said.
@@ -46,7 +49,7 @@ class WireConfig(NamedTuple):
         agents: names of the agents that live on this machine; may be empty.
         identity_name: name of the commits' author, or None for the agent's.
         identity_email: address of the commits' author, or None for `<agent>@wire.invalid`.
-        cadence: only what the file says of `t0 t1 t2 t3 hot jitter hourly_budget`; seconds, `hot` a tuple.
+        cadence: only what the file says of `t0 t1 t2 t3 hot jitter hourly_budget timeout`; seconds, `hot` a tuple.
     """
 
     name: str
@@ -291,13 +294,13 @@ class _Reader:
     def _cadence(self, table: dict[str, Any], number: int) -> Mapping[str, Any]:
         seconds = (int, float)
         tiers = ("t0", "t1", "t2", "t3")
-        kinds = {**dict.fromkeys(tiers, seconds), "hot": list, "jitter": seconds, "hourly_budget": int}
+        kinds = {**dict.fromkeys((*tiers, "timeout", "jitter"), seconds), "hot": list, "hourly_budget": int}
         self._known(table, kinds, number, "cadence.")
         found: dict[str, Any] = dict(table)
         given = [(tier, table[tier]) for tier in tiers if tier in table]
-        for tier, value in given:
-            if not _duration(value):
-                raise self._bad(number, tier, f"`cadence.{tier}` must be seconds, above 0 and at most 86400")
+        for key in (*tiers, "timeout"):
+            if not _duration(table.get(key, 1)):
+                raise self._bad(number, key, f"`cadence.{key}` must be seconds, above 0 and at most 86400")
         for (tier, value), (later, slower) in pairwise(given):
             if slower < value:
                 raise self._bad(number, later, f"`cadence.{later}` must not be shorter than `{tier}`")
