@@ -37,7 +37,8 @@ FLOORS: dict[str, frozenset[str]] = {
     "systemd": _UPPER | {"verbs"},
     "hooks": _UPPER | {"verbs", "api"},
     "demo": frozenset({"errors"}),
-    "cli": _UPPER | {"verbs", "api", "systemd", "hooks", "demo"},
+    "doctor": _UPPER | {"verbs", "systemd", "hooks"},
+    "cli": _UPPER | {"verbs", "api", "systemd", "hooks", "demo", "doctor"},
     "__init__": frozenset({"errors", "api"}),
     "__main__": frozenset({"cli"}),
 }

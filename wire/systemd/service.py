@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from wire.daemon import transport
 from wire.errors import WireError
 from wire.store import config as configs
 from wire.store.files import private_folder
@@ -66,7 +67,9 @@ def install(settings: Settings, *, start: bool = True, force: bool = False) -> I
             f"git not found in PATH={variables['PATH']}", reason="git-missing", next_step="install git 2.39 or newer"
         )
     log_file = None if has_journal() else os.path.join(settings.state_dir, "daemon.log")
-    text = unit.render(Unit([*command, *DAEMON], variables, surroundings.unset(settings), log_file), __version__)
+    shared = any(surroundings.is_shared(wire.remote) for wire in configs.load(settings).wires)
+    wanted = Unit([*command, *DAEMON], variables, surroundings.unset(settings), log_file, shared)
+    text = unit.render(wanted, __version__)
     path = unitfile.path_of(known)
     before = unitfile.read(path)
     kept = None
@@ -161,6 +164,11 @@ def unit_text(settings: Settings) -> tuple[str, bytes | None]:
     return path, unitfile.read(path)
 
 
+def linger_command() -> str:
+    """Return the command that lets this user's services outlive the last session."""
+    return f"loginctl enable-linger {user_name()}"
+
+
 def _load(manager: Manager, path: str, *, start: bool, anew: bool) -> bool:
     """Have systemd read the unit, and start it; return whether it runs."""
     manager.run("daemon-reload")
@@ -214,17 +222,16 @@ def _notes(
     if lingering.state == "off":
         notes.append(
             "lingering is off: the service ends with your last session and does not start at boot. "
-            f"Turn it on: loginctl enable-linger {user_name()}"
+            f"Turn it on: {linger_command()}"
         )
     elif lingering.state == "unknown":
         notes.append(
-            f"cannot tell whether the service outlives your session ({lingering.why}). "
-            f"To be sure: loginctl enable-linger {user_name()}"
+            f"cannot tell whether the service outlives your session ({lingering.why}). To be sure: {linger_command()}"
         )
     remotes = [wire.remote for wire in configs.load(settings).wires]
     if not remotes:
         notes.append("no wire is configured yet: wire init, or wire join; then: wire service restart")
-    if any(_by_ssh(remote) for remote in remotes):
+    if any(transport.of(remote).kind == "ssh" for remote in remotes):
         if surroundings.missing_programs(variables["PATH"], ["ssh"]):
             notes.append(f"ssh not found in PATH={variables['PATH']}")
         if settings.environ.get("SSH_AUTH_SOCK") and not known.get("SSH_AUTH_SOCK"):
@@ -238,9 +245,3 @@ def _notes(
             "set it for git instead: git config --global http.proxy URL"
         )
     return notes
-
-
-def _by_ssh(remote: str) -> bool:
-    if "://" in remote:
-        return remote.startswith(("ssh:", "git+ssh:", "ssh+git:"))
-    return ":" in remote.partition("/")[0]

@@ -44,6 +44,7 @@ class State:
         manager: why systemd could not be asked, or None.
         properties: systemd's own words.
         proofs: one per configured wire.
+        service_troubles: what is wrong with the service itself.
         troubles: every reason not to be content; empty means that all is well.
     """
 
@@ -53,6 +54,7 @@ class State:
     manager: WireError | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
     proofs: tuple[Proof, ...] = ()
+    service_troubles: tuple[str, ...] = ()
     troubles: tuple[str, ...] = ()
 
 
@@ -69,7 +71,8 @@ def look(settings: Settings) -> State:
         state = State(None, Origin.MISSING, lingering, error, {}, proofs)
         return replace(state, troubles=(error.message, *_unproved(proofs)))
     state = State(path, origin, lingering, None, properties, proofs)
-    return replace(state, troubles=(*_service_troubles(state), *_unproved(proofs)))
+    troubles = tuple(_service_troubles(state))
+    return replace(state, service_troubles=troubles, troubles=(*troubles, *_unproved(proofs)))
 
 
 def _proof(settings: Settings, wire: WireConfig) -> Proof:

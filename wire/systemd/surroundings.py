@@ -6,12 +6,14 @@ a secret is written: a unit's settings can be read by every process of the user,
 """
 
 import os
+import re
 import shutil
 import stat
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 
+from wire.daemon import transport
 from wire.errors import WireError
 from wire.store.paths import Settings
 
@@ -115,6 +117,22 @@ def probe(command: Sequence[str], variables: Mapping[str, str], *, timeout: floa
 def missing_programs(path: str, names: Sequence[str]) -> list[str]:
     """Return those programs that a PATH does not have."""
     return [name for name in names if shutil.which(name, path=path) is None]
+
+
+def is_shared(remote: str) -> bool:
+    """Tell whether a remote is a repository on this machine that git keeps writable for a group.
+
+    git then sets the group bit of its folders, which a unit with `RestrictSUIDSGID` may not.
+    """
+    path = transport.of(remote).path
+    for config in (os.path.join(path, "config"), os.path.join(path, ".git", "config")) if path else ():
+        try:
+            with open(config, encoding="utf-8", errors="replace") as file:
+                found = re.search(r"^\s*sharedrepository\s*=\s*(\S+)", file.read(1 << 16), re.MULTILINE | re.IGNORECASE)
+        except OSError:
+            continue
+        return found is not None and found[1].strip('"').lower() not in ("0", "false", "umask", "no")
+    return False
 
 
 def _safe(folder: str) -> bool:

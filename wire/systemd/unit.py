@@ -41,12 +41,14 @@ class Unit:
         environment: variables that are set; never secrets, since other processes of the user can read a unit.
         unset: variables of the user manager that the daemon must not see.
         log_file: where output goes on a system without a journal; None for the journal.
+        shared: git must be able to set the group bit of folders in a shared repository on this machine.
     """
 
     command: Sequence[str]
     environment: Mapping[str, str] = field(default_factory=dict)
     unset: Sequence[str] = ()
     log_file: str | None = None
+    shared: bool = False
 
 
 def render(unit: Unit, version: str) -> bytes:
@@ -66,6 +68,7 @@ def render(unit: Unit, version: str) -> bytes:
     for place, text in (
         ("@EXEC@", " ".join([_quoted(program), *(_quoted(word).replace("$", "$$") for word in unit.command[1:])])),
         ("@ENVIRONMENT@", "\n".join(lines)),
+        ("@SUIDSGID@", f"RestrictSUIDSGID={'no' if unit.shared else 'yes'}"),
         ("@OUTPUT@", f"StandardOutput={output}\nStandardError={output}"),
     ):
         template = template.replace(f"{place}\n", f"{text}\n")
