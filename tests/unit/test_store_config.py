@@ -92,7 +92,7 @@ WIRE = '[[wire]]\nname = "a"\nremote = "r"\nbranch = "b"\n'
     [
         pytest.param(b"", "is empty: 0 bytes", id="0 bytes"),
         pytest.param(b"\0" * 100, "line 1: a NUL byte", id="all NUL"),
-        pytest.param(FULL.encode() + b"\0\0", "line 23: a NUL byte", id="NUL at the end"),
+        pytest.param(FULL.encode() + b"\0\0", "line 24: a NUL byte", id="NUL at the end"),
         pytest.param(b"# \xff", "line 1: not UTF-8", id="not UTF-8"),
         pytest.param(FULL[:100].encode(), "line 4: not valid TOML", id="half a file"),
         pytest.param(b'wire = "x"', "line 1: `wire` must be a list", id="wire is no list"),
