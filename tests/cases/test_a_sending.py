@@ -173,7 +173,7 @@ def test_a2_the_record_after_a_torn_line_stands_by_itself(team):
     assert f"{file.parent.name}/{file.name}" in str(incident), "the file"
     offset = int(re.search(r"differs (\d+)\+", str(incident["evidence"]))[1])
     assert before <= offset < before + 18, "the byte where the file is no longer the channel"
-    assert any(b'{"v":1,"body":"ha' == part.read_bytes() for part in (state(team.mac) / "aside").iterdir())
+    assert any(part.read_bytes() == b'{"v":1,"body":"ha' for part in (state(team.mac) / "aside").iterdir())
 
 
 def test_a2_a_torn_line_in_the_journal_is_one_incident_with_file_and_offset(team):

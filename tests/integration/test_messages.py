@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from support.team import Team, incidents, pin, read, state, write
+from support.waiting import eventually
 
 
 def items(team: Team, machine: str, *args: str) -> list[dict[str, Any]]:
@@ -269,6 +270,8 @@ def test_following_prints_each_message_as_it_is_accepted(team: Team) -> None:
     team.mac.send("spark", "after")
     team.settle()
     assert b'"after"' in follower.stdout.readline()
+    # The cursor moves after the output was taken, so that a kill in between would show it again.
+    eventually(lambda: read(team.spark, "--peek") == [])
     follower.terminate()
     follower.wait(10)
     assert read(team.spark) == []

@@ -99,7 +99,8 @@ def main() -> None:
         status = fail(shown, as_json="--json" in argv)
     except (click.Abort, KeyboardInterrupt):
         status = 130
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):
+        # click turns a broken pipe into a plain exit, and exits for no other reason here.
         status = broken_pipe()
     except OSError as error:
         status = fail(

@@ -1,8 +1,11 @@
 """What the terminal or pipe on the other side needs: safe text, flushed lines, one form of error."""
 
+import fcntl
 import json
 import os
+import stat
 import sys
+import time
 from typing import Any, NoReturn
 
 import click
@@ -11,6 +14,8 @@ from wire.errors import WireError
 from wire.verbs.render import one_line
 
 BROKEN_PIPE = 141
+_PATIENCE = 5.0
+_closed = False
 
 
 def prepare() -> None:
@@ -19,6 +24,8 @@ def prepare() -> None:
         if stream is not None and hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     if sys.stdout is None:
+        global _closed
+        _closed = True
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # for the rest of the process
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
@@ -43,6 +50,53 @@ def write(data: bytes) -> None:
 def flush() -> None:
     """Hand over what was printed; raises BrokenPipeError when nobody takes it."""
     sys.stdout.flush()
+
+
+def hand_over() -> None:
+    """Hand over what was printed, and wait until whoever reads from a pipe or socket took it.
+
+    A reader that takes nothing for some seconds counts as one that will: it may be waiting for our end.
+
+    Raises:
+        BrokenPipeError: the reader went away and left something unread, or there never was one.
+    """
+    flush()
+    if _closed:
+        raise BrokenPipeError
+    descriptor = sys.stdout.fileno()
+    left = least = _untaken(descriptor)
+    deadline = time.monotonic() + _PATIENCE
+    pause = 0.0002
+    while left and time.monotonic() < deadline:
+        if reader_gone(pause):
+            raise BrokenPipeError
+        left = _untaken(descriptor)
+        pause = min(2 * pause, 0.005)
+        if left < least:
+            least, deadline = left, time.monotonic() + _PATIENCE
+
+
+def reader_gone(seconds: float) -> bool:
+    """Wait for some seconds, or until nobody reads any more what is printed; return whether that is so."""
+    import select  # sending needs neither this nor what is imported below
+
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), 0)
+    return bool(poll.poll(seconds * 1000))
+
+
+def _untaken(descriptor: int) -> int:
+    """Return how many bytes of a pipe or socket wait for their reader; 0 for anything else."""
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISFIFO(mode) and not stat.S_ISSOCK(mode):
+        return 0
+    import termios
+
+    try:
+        count = fcntl.ioctl(descriptor, termios.FIONREAD if stat.S_ISFIFO(mode) else termios.TIOCOUTQ, bytes(4))
+    except OSError:
+        return 0  # a system that cannot tell
+    return int.from_bytes(count, sys.byteorder)
 
 
 def warn(text: str) -> None:

@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable
 
+from wire.cli.console import reader_gone
 from wire.verbs.here import Here
 
 _SOON, _LATER = 0.02, 0.25
@@ -13,7 +14,8 @@ _LIVELY_SECONDS = 30.0
 def follow(here: Here, look: Callable[[], object]) -> None:
     """Call `look` whenever the pin changed, for ever; ends with KeyboardInterrupt or BrokenPipeError.
 
-    The pin is asked for with one `stat`, often while messages flow and seldom otherwise.
+    The pin is asked for with one `stat`, often while messages flow and seldom otherwise. A reader that went away is
+    noticed at once, and not only with the next message.
     """
     before = _signature(here.places.pin_file)
     look()
@@ -25,7 +27,8 @@ def follow(here: Here, look: Callable[[], object]) -> None:
             lively = time.monotonic()
             look()
             continue
-        time.sleep(_SOON if time.monotonic() - lively < _LIVELY_SECONDS else _LATER)
+        if reader_gone(_SOON if time.monotonic() - lively < _LIVELY_SECONDS else _LATER):
+            raise BrokenPipeError
 
 
 def _signature(path: str) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from wire.cli.common import choosing, here_of, json_option
-from wire.cli.console import flush, leave, say, say_json, warn
+from wire.cli.console import flush, hand_over, leave, say, say_json, warn
 from wire.errors import DONE, INTEGRITY, REMOTE, UsageError
 from wire.protocol import strictjson
 from wire.protocol.line import LINE_MAX
@@ -158,9 +158,9 @@ def tail(
             printer.item(item)
             shown += 1
             if follow or shown % _BATCH_SAVE == 0:
-                flush()
+                hand_over()
                 found.save()
-        flush()
+        hand_over()
         found.save()
         return shown, found.health
 
