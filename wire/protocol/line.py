@@ -148,9 +148,9 @@ def seal(
     Raises:
         UsageError: the content is not lawful, or the line would be longer than `LINE_MAX` bytes. Nothing was written.
     """
-    unknown = optional.keys() - OPTIONAL.keys()
-    if unknown:
-        raise UsageError(f"a line has no member {min(unknown)!r}", reason="bad-content")
+    if not optional.keys() <= OPTIONAL.keys():
+        unknown = min(optional.keys() - OPTIONAL.keys())
+        raise UsageError(f"a line has no member {unknown!r}", reason="bad-content")
     members = {name: optional[name] for name in OPTIONAL if optional.get(name) is not None}
     prefix = (
         f'{{"v":1,"wire":"{wire}","from":"{sender}","to":"{recipient}","seq":{seq},"prev":"{prev}",'

@@ -5,6 +5,7 @@ Names become folder names on every kind of file system, so they are validated be
 """
 
 import re
+from functools import lru_cache
 
 from wire.errors import UsageError
 
@@ -43,6 +44,7 @@ def valid_recipient(name: str) -> bool:
     return name == EVERYONE or valid_name(name)
 
 
+@lru_cache(maxsize=256)
 def valid_channel(sender: str, recipient: str) -> bool:
     """Return whether `<sender>/<recipient>` may be a channel."""
     return sender != recipient and valid_name(sender) and valid_recipient(recipient)

@@ -46,6 +46,9 @@ class Draft(NamedTuple):
     idem: str | None = None
 
 
+_MEMBERS = Draft._fields[2:]
+
+
 class Sent(NamedTuple):
     """A message that was sent. `again` means: the same `idem` had been sent before, and nothing was written now."""
 
@@ -142,6 +145,7 @@ def _send_channel(here: Here, pin: Pin, signer: Signer, channel: str, drafts: Se
     def build(end: Position) -> list[bytes]:
         lines: list[bytes] = []
         seq, prev = end.seq, end.head
+        now = utc_now()
         issued: dict[str, tuple[int, bytes]] = {}
         for draft in drafts:
             if draft.idem is not None:
@@ -151,8 +155,6 @@ def _send_channel(here: Here, pin: Pin, signer: Signer, channel: str, drafts: Se
                     known.append(Sent(f"{channel}/{earlier[0]}", state_of(pin, channel, earlier[0]), True))
                     continue
             seq += 1
-            members = draft._asdict()
-            del members["to"], members["type"]
             line = seal(
                 signer,
                 wire=pin.wire,
@@ -160,11 +162,11 @@ def _send_channel(here: Here, pin: Pin, signer: Signer, channel: str, drafts: Se
                 recipient=recipient,
                 seq=seq,
                 prev=prev,
-                ts=utc_now(),
+                ts=now,
                 trust=trust,
                 type=draft.type,
                 ack=ack,
-                **members,
+                **dict(zip(_MEMBERS, draft[2:], strict=True)),
             )
             prev = head(line[:-1])
             if draft.idem is not None:
