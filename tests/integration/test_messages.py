@@ -131,6 +131,11 @@ def test_states_climb_as_they_are_proved(team: Team) -> None:
     team.mac.wire("sync")
     assert team.mac.json("show", sent)["state"] == "pushed"
     assert team.mac.json("show", sent)["states"] == ["stored", "committed", "pushed"]
+    team.spark.wire("sync")
+    shown = team.spark.json("show", sent)
+    assert (shown["verdict"], shown["state"], shown["signed_by"]) == ("verified", "delivered", "mac")
+    assert (shown["commit"], shown["incidents"]) == (team.remote.tip(), [])
+    assert shown["key"] in team.spark.wire("show", sent).stdout
 
 
 def test_a_reply_finds_its_way_and_threads_hold_together(team: Team) -> None:
