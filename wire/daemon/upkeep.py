@@ -28,8 +28,11 @@ def due(site: Site) -> bool:
     return counts.packs >= PACKS_DUE or counts.loose >= LOOSE_DUE
 
 
-def pack(site: Site) -> Counts:
-    """Pack in the foreground; what was there before is told if it did not work.
+def pack(site: Site, *, lively: bool = False) -> Counts:
+    """Pack in the foreground.
+
+    Args:
+        lively: there is a live exchange; what takes longer waits for a quieter hour.
 
     Raises:
         GitFailed: the counts did not come down; there is an incident about it.
@@ -37,7 +40,7 @@ def pack(site: Site) -> Counts:
     """
     try:
         with site.cycle_lock(0):
-            counts = site.git.pack()
+            counts = site.git.pack(full=False if lively else None)
     except GitFailed as error:
         finding = Finding("CLONE_STATE", WIRE, f"the clone could not be packed: {error.message}", {}, SUBJECT)
         raise_all(site.places, [finding], utc_now())
@@ -68,15 +71,32 @@ def clear(site: Site, *, crashed: bool) -> list[str]:
             if time.monotonic() > give_up:
                 return [*told, f"git is still at work in {places.clone}; locks there are left alone"]
             time.sleep(_POLL_SECONDS)
-        for path in _locks(places.git_dir):
-            try:
-                age = began - os.lstat(path).st_mtime
-                if age < 0:
-                    continue
-                os.unlink(path)
-            except FileNotFoundError:
+        told += _remove(_locks(places.git_dir), began, "the last daemon was killed")
+    return told
+
+
+def unlock(site: Site) -> list[str]:
+    """Remove locks on wire's own refs that nobody holds, and return a sentence for each."""
+    with site.cycle_lock():
+        if git_processes(site.places.clone):
+            return []
+        own = os.path.join(site.places.git_dir, "refs", "wire")
+        return _remove(
+            [path for path in _locks(site.places.git_dir) if path.startswith(own)], time.time(), "it is ours"
+        )
+
+
+def _remove(paths: list[str], now: float, why: str) -> list[str]:
+    told = []
+    for path in paths:
+        try:
+            age = now - os.lstat(path).st_mtime
+            if age < 0:
                 continue
-            told.append(f"removed {path}, {age:.0f} s old: the last daemon was killed and no git process held it")
+            os.unlink(path)
+        except FileNotFoundError:
+            continue
+        told.append(f"removed {path}, {age:.0f} s old: {why} and no git process held it")
     return told
 
 

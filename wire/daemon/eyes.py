@@ -1,0 +1,70 @@
+"""What one worker sees: the files of its own agents, and the remote's tip where the remote is on this machine.
+
+Looks are compared with looks, so that it does not matter when something happened; the watcher's events only say when a
+look is worth while. One thread uses it.
+"""
+
+import os
+import time
+
+from wire.daemon import outbox, transport
+from wire.daemon.outbox import Outbox
+from wire.daemon.transport import Transport
+from wire.daemon.watch import INOTIFY, Watcher
+from wire.store.config import WireConfig
+from wire.store.paths import WirePlaces
+
+RESCAN_SECONDS = 15.0
+"""How often the folders are looked at by the clock while events come."""
+POLL_SECONDS = 1.0
+"""How often they are looked at where no event comes."""
+
+
+class Eyes:
+    """The looks of one worker.
+
+    Attributes:
+        watcher: whose events say when to look.
+        seen: the last look at our own files.
+        tip: the remote's tip as of the last round, as far as that is known.
+        rescan: when our own files were last looked at, seconds of the epoch.
+    """
+
+    def __init__(self, places: WirePlaces, config: WireConfig, remote: Transport, watcher: Watcher) -> None:
+        self.watcher = watcher
+        self.seen = Outbox({}, {})
+        self.tip: str | None = None
+        self.rescan: float | None = None
+        self._places = places
+        self._config = config
+        self._remote = remote
+
+    @property
+    def interval(self) -> float:
+        """Seconds until the next look by the clock."""
+        return RESCAN_SECONDS if self.watcher.mode == INOTIFY else POLL_SECONDS
+
+    def arm(self) -> list[str]:
+        """Watch what is to be watched now, and return the folders whose watch had to be mended."""
+        wanted = outbox.folders(self._places, self._config.agents)
+        # The stamp is written there: an event of it proves that events come.
+        root = self._places.root
+        wanted[root] = (wanted[root] or frozenset()) | {os.path.basename(self._places.progress_file)}
+        if self._remote.path is not None:
+            wanted |= transport.folders(self._remote.path, self._config.branch)
+        return self.watcher.arm(wanted)
+
+    def look(self) -> bool:
+        """Look at our own files; return whether they changed since the last look."""
+        before, self.seen = self.seen, Outbox.look(self._places, self._config.agents)
+        self.rescan = time.time()
+        return before != self.seen
+
+    def glance(self) -> str | None:
+        """Return the tip of a remote on this machine, None where there is no telling."""
+        return transport.glance(self._remote.path, self._config.branch) if self._remote.path is not None else None
+
+    def remote_moved(self) -> bool:
+        """Return whether a remote on this machine shows another tip than the last round saw."""
+        tip = self.glance()
+        return tip is not None and tip != self.tip

@@ -1,0 +1,396 @@
+"""One wire, served by one thread: waiting for something to do, and doing it.
+
+    wait        for own lines, for the remote where it is on this machine, for the time, for somebody who asks
+    gather      where lines come faster than they can be pushed, until they pause, five seconds at most
+    round       `rounds.run`: collect, fetch, verify, publish, tell
+    look again  what changed meanwhile is worth another round: nothing that happens during one is lost
+    note        the stamp, the cadence, the log; packing when it is due and quiet
+
+Rules that it keeps: an event only shortens a wait, what decides is a look at the files; whatever goes wrong in a round
+is counted, logged and tried again, and never ends the thread; the thread promises by when it will have shown life, and
+who waits for git keeps that promise through git's own time-out.
+
+Other threads may call the methods below "From other threads", and nothing else.
+"""
+
+import os
+import random
+import threading
+import time
+from typing import Any
+
+from wire.daemon import rounds, transport, upkeep
+from wire.daemon.cadence import Cadence, Pace
+from wire.daemon.claim import Claim
+from wire.daemon.eyes import Eyes
+from wire.daemon.logs import Log
+from wire.daemon.outbox import Outbox
+from wire.daemon.report import Report
+from wire.daemon.site import Site
+from wire.daemon.stamp import stamp
+from wire.daemon.watch import Watcher
+from wire.errors import Busy, RemoteError, StoreError, WireError
+from wire.gitio import GitFailed, Kind
+from wire.store.config import WireConfig
+from wire.store.paths import Settings
+from wire.store.progress import BEAT_SECONDS, Progress
+
+FRESH_SECONDS = 15.0
+"""How long after a look the remote's tip counts as known, so that a push is tried before a fetch."""
+GATHER_SECONDS = 0.3
+"""The pause between lines after which a stream of them counts as over; it doubles while the stream goes on."""
+GATHER_MOST = 5.0
+"""How long a line waits at most for others to be pushed with it."""
+LOCK_SECONDS = 60.0
+ROUND_SECONDS = 300.0
+"""How long a round may take without showing life, apart from the time in which it waits for git."""
+SLACK_SECONDS = 30.0
+
+_UPKEEP_SECONDS = 60.0
+_UPKEEP_AFTER_FAILURE = 3600.0
+_TELL_SECONDS = 3600.0
+_NETWORK = frozenset({"network", "timeout"})
+
+
+class Worker(threading.Thread):
+    """The thread of one wire. It gives its claim back when it ends.
+
+    Attributes:
+        watching: set once the folders are watched, or known not to be watchable.
+    """
+
+    def __init__(self, settings: Settings, config: WireConfig, claim: Claim, log: Log) -> None:
+        super().__init__(name=config.name, daemon=True)
+        self.config = config
+        self.watching = threading.Event()
+        self._claim = claim
+        self._log = log
+        self._site = Site.open(settings, config)
+        self._places = self._site.places
+        remote = transport.of(config.remote)
+        pace = Pace.of(config.cadence, minimum=remote.minimum, budgeted=remote.budgeted)
+        self._cadence = Cadence(pace, time.monotonic(), random.random)
+        self._bell = threading.Event()
+        self._watcher = Watcher(
+            self._bell.set,
+            lambda why: self._say("warning", "watch", mode="polling", why=why),
+            off=settings.environ.get("WIRE_WATCH") == "off",
+        )
+        self._eyes = Eyes(self._places, config, remote, self._watcher)
+        self._stamping = threading.Lock()
+        self._asked = ""
+        self._nap = False
+        self._stopping = threading.Event()
+        self._promise = time.monotonic() + ROUND_SECONDS
+        self._beat = 0.0
+        self._claim_trouble = ""
+        self._seen_at: float | None = None
+        self._pressed = 0
+        self._failure = ""
+        self._upkeep_at = 0.0
+        self._tell_at = 0.0
+
+    # From other threads
+
+    def ask(self, why: str) -> None:
+        """Have a look now, whatever the cadence says."""
+        self._asked = why
+        self._bell.set()
+
+    def network_up(self) -> None:
+        """Look now if it was the network that failed."""
+        if self._failure in {f"git-{kind}" for kind in _NETWORK}:
+            self.ask("network")
+
+    def resume(self, why: str) -> None:
+        """Look now, with new connections: what was open before a nap is dead, and a child that waits on it as well."""
+        self._nap = True
+        self.ask(why)
+        self._site.git.cancel()
+
+    def stop(self) -> None:
+        """End after what is being done; see also `cancel`."""
+        self._stopping.set()
+        self._bell.set()
+
+    def cancel(self) -> None:
+        """End what is being done: git children are asked to, and killed after a few seconds."""
+        self._stopping.set()
+        self._bell.set()
+        self._site.git.cancel(stop=True)
+
+    def progressing(self, now: float) -> bool:
+        """Return whether the thread keeps its promise to show life (`now` in monotonic seconds)."""
+        busy = self._site.git.busy_until()
+        if busy is not None:
+            self._promise = max(self._promise, busy + SLACK_SECONDS)
+        return self.is_alive() and now <= self._promise
+
+    def show_life(self, now: float) -> None:
+        """Write the beat for others to see, if it is due and true."""
+        if now - self._beat < BEAT_SECONDS or not self.progressing(now):
+            return
+        with self._stamping:
+            try:
+                self._watcher.expect(self._places.progress_file)
+                Progress.load(self._places)._replace(**self._life()).save(self._places)
+            except StoreError as error:
+                self._say("debug", "beat", failed=error.message)
+                return
+            self._beat = now
+
+    def status(self) -> str:
+        """Return how it stands in a few words, for the service manager."""
+        how = f"not reached ({self._failure})" if self._failure else self._cadence.name
+        return f"{self.config.name}: {how}"
+
+    # The thread
+
+    def run(self) -> None:
+        """Serve the wire until told to stop."""
+        try:
+            self._arm()
+            self.watching.set()
+            self._clear_up()
+            while True:
+                why = self._wait()
+                if self._stopping.is_set():
+                    break
+                self._round(why)
+        finally:
+            self._watcher.close()
+            self._site.git.close_connections()
+            self._claim.release()
+
+    # Waiting
+
+    def _wait(self) -> str:
+        """Return, in a word, why a round is due now."""
+        why = "time"
+        while not self._stopping.is_set():
+            now = time.monotonic()
+            # Cleared before the looks: whatever comes after them rings again.
+            self._bell.clear()
+            if asked := self._take_request(now):
+                why = asked
+            self._arm()
+            if self._eyes.look():
+                self._cadence.stirred(now)
+                why = "lines"
+            elif self._eyes.remote_moved():
+                self._cadence.wake(now)
+                why = "remote"
+            if self._cadence.due <= now:
+                if why == "lines" and self._pressed:
+                    self._gather()
+                return why
+            pause = min(self._cadence.due - now, self._eyes.interval)
+            self._promise = now + pause + SLACK_SECONDS
+            self._bell.wait(pause)
+        return why
+
+    def _take_request(self, now: float) -> str:
+        asked, self._asked = self._asked, ""
+        if asked:
+            self._cadence.wake(now)
+        if self._nap:
+            self._nap = False
+            self._seen_at = None
+            self._site.git.close_connections()
+        return asked
+
+    def _arm(self) -> None:
+        for folder in self._eyes.arm():
+            self._say("warning", "watch", mended=folder)
+        trouble = ""
+        try:
+            self._claim.renew()
+        except (Busy, StoreError) as error:
+            trouble = error.message
+        if trouble and trouble != self._claim_trouble:
+            self._say("error", "claim", failed=trouble)
+        self._claim_trouble = trouble
+
+    def _gather(self) -> None:
+        """Wait until lines stop coming for a moment, so that a stream of them makes few commits."""
+        quiet = GATHER_SECONDS * 2 ** (min(self._pressed, 3) - 1)
+        until = time.monotonic() + GATHER_MOST
+        while (left := until - time.monotonic()) > 0 and not self._asked:
+            if self._stopping.wait(min(quiet, left)):
+                return
+            if not self._eyes.look():
+                return
+
+    # A round
+
+    def _round(self, why: str) -> None:
+        began = time.monotonic()
+        self._eyes.look()
+        before, glance = self._eyes.seen, self._eyes.glance()
+        if glance is not None:
+            fresh = glance == self._eyes.tip
+        else:
+            fresh = self._seen_at is not None and began - self._seen_at < FRESH_SECONDS
+        self._promise = began + ROUND_SECONDS
+        try:
+            report = rounds.run(
+                self._site, fresh=fresh and not self._failure, lock_timeout=LOCK_SECONDS, tell=began >= self._tell_at
+            )
+        except Busy as error:
+            # A command is at work: it does what we were about to do.
+            self._say("info", "busy", why=error.message)
+            self._cadence.failed(time.monotonic(), "busy", requests=0)
+            return
+        except WireError as error:
+            report = Report(failure=error)
+        now = time.monotonic()
+        self._promise = now + ROUND_SECONDS
+        if began >= self._tell_at:
+            self._tell_at = now + _TELL_SECONDS
+        # Where the look did not get as far as the tip, it counts as looked at: only another one is news.
+        self._eyes.tip = report.tip or glance
+        if report.failure is None:
+            self._seen_at = now
+            self._cadence.looked(now, moved=report.moved, requests=_requests(report))
+        elif self._interrupted(report.failure):
+            self._cadence.wake(now)
+        else:
+            self._seen_at = None
+            self._failed(now, report.failure)
+        self._tell(why, report, now - began)
+        if not self._interrupted(report.failure):
+            self._note(report)
+        self._look_again(before, report, now)
+        if report.failure is None and not self._pressed:
+            self._upkeep(now)
+
+    def _look_again(self, before: Outbox, report: Report, now: float) -> None:
+        """See what changed during the round, and whether it needs another one."""
+        self._eyes.look()
+        after = self._eyes.seen
+        waits = after != before and self._waits(after)
+        self._pressed = self._pressed + 1 if waits and self._crowded(before, after, report.pushed_at) else 0
+        if waits:
+            self._cadence.stirred(now)
+            self._eyes.seen = before
+
+    def _crowded(self, before: Outbox, after: Outbox, pushed_at: float | None) -> bool:
+        """Return whether lines were sent before those ahead of them were out: faster than they are pushed."""
+        arrived = after.lines_since(before, self._places)
+        return pushed_at is not None and (arrived > 1 or (arrived == 1 and after.written() < pushed_at))
+
+    def _waits(self, seen: Outbox) -> bool:
+        try:
+            return seen.waits(self._site.pin().accepted)
+        except WireError:
+            return False  # the round has told what is wrong with the pin
+
+    def _failed(self, now: float, error: WireError) -> None:
+        kind = str(error.kind) if isinstance(error, GitFailed | RemoteError) else error.reason
+        retry_after = error.retry_after if isinstance(error, GitFailed) else None
+        self._cadence.failed(now, kind, retry_after=retry_after)
+        if kind == Kind.LOCKED:
+            for told in upkeep.unlock(self._site):
+                self._say("warning", "cleared", what=told)
+
+    def _interrupted(self, error: WireError | None) -> bool:
+        return isinstance(error, GitFailed) and error.kind is Kind.CANCELLED
+
+    # Telling
+
+    def _note(self, report: Report) -> None:
+        with self._stamping:
+            try:
+                self._watcher.expect(self._places.progress_file)
+                stamp(self._places, report, **self._life())
+            except StoreError as error:
+                self._say("warning", "stamp", failed=error.message)
+                return
+            self._beat = time.monotonic()
+
+    def _life(self) -> dict[str, Any]:
+        """Return what of the stamp only a daemon knows."""
+        now = time.time()
+        return {
+            "pid": os.getpid(),
+            "beat": now,
+            "next_look": now + max(0.0, self._cadence.due - time.monotonic()),
+            "interval": self._cadence.interval,
+            "tier": self._cadence.name,
+            "watching": self._watcher.mode,
+            "event": self._watcher.last_event,
+            "rescan": self._eyes.rescan,
+        }
+
+    def _tell(self, why: str, report: Report, took: float) -> None:
+        error = report.failure
+        due = f"{max(0.0, self._cadence.due - time.monotonic()):.1f}s"
+        if error is not None and not self._interrupted(error):
+            changed = error.reason != self._failure
+            self._say(
+                "warning" if changed else "info",
+                "failed",
+                reason=error.reason,
+                attempt=self._cadence.failures,
+                next=due,
+                why=error.message if changed else None,
+            )
+            self._failure = error.reason
+        elif error is None and self._failure:
+            self._say("info", "recovered", after=self._failure)
+            self._failure = ""
+        self._say(
+            "info" if report.moved else "debug",
+            "round",
+            cause=why,
+            received=sum(report.accepted.values()),
+            collected=sum(report.collected.values()),
+            pushed=report.pushed,
+            tip=report.tip[:12] if report.tip else None,
+            frozen=report.frozen.code if report.frozen else None,
+            tier=self._cadence.name,
+            next=due,
+            took=f"{took:.3f}s",
+        )
+        for incident in report.raised:
+            self._say(
+                "warning" if incident.count == 1 else "debug",
+                "incident",
+                id=incident.id,
+                code=incident.code,
+                scope=incident.scope,
+                count=incident.count,
+                what=incident.message,
+            )
+
+    def _say(self, level: str, event: str, **values: object) -> None:
+        self._log.write(level, event, wire=self.config.name, **values)
+
+    # Upkeep
+
+    def _clear_up(self) -> None:
+        try:
+            for told in upkeep.clear(self._site, crashed=self._claim.crashed):
+                self._say("warning", "cleared", what=told)
+        except (WireError, OSError) as error:
+            self._say("warning", "cleared", failed=str(error))
+
+    def _upkeep(self, now: float) -> None:
+        if now < self._upkeep_at or self._stopping.is_set():
+            return
+        self._upkeep_at = now + _UPKEEP_SECONDS
+        try:
+            if upkeep.due(self._site):
+                counts = upkeep.pack(self._site, lively=self._cadence.name == "hot")
+                self._say("info", "packed", loose=counts.loose, packs=counts.packs)
+        except Busy:
+            return
+        except (WireError, OSError) as error:
+            self._upkeep_at = now + _UPKEEP_AFTER_FAILURE
+            self._say("warning", "packed", failed=str(error))
+        self._promise = time.monotonic() + ROUND_SECONDS
+
+
+def _requests(report: Report) -> int:
+    """Return how many requests the remote had to answer, about."""
+    return 3 if report.pushed_at is not None else 1
