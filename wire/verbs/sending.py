@@ -23,8 +23,7 @@ from wire.store import journal
 from wire.store.files import utc_now
 from wire.store.pin import Pin
 from wire.verbs.here import Here
-from wire.verbs.states import STATES as STATES
-from wire.verbs.states import STORED, state_of
+from wire.verbs.states import STATES, STORED, state_of
 
 _POLL_SECONDS = 0.02
 

@@ -1,0 +1,139 @@
+"""tail, show, log, thread."""
+
+import time
+from typing import Any
+
+import click
+
+from wire.cli.common import choosing, here_of, json_option
+from wire.cli.console import flush, hand_over, leave, warn
+from wire.cli.shown import Printer
+from wire.errors import DONE, INTEGRITY, REMOTE
+from wire.verbs import reading
+from wire.verbs.order import since_text
+from wire.verbs.reading import Health
+
+_BATCH_SAVE = 200
+
+
+@click.command()
+@click.argument("senders", metavar="[FROM]...", nargs=-1)
+@click.option("-n", "count", type=click.IntRange(min=0), help="The last N messages, read or not.")
+@click.option("-f", "--follow", is_flag=True, help="Go on with what arrives.")
+@click.option("--all", "everything", is_flag=True, help="All messages, read or not.")
+@click.option("--from", "more_senders", multiple=True, metavar="NAME", help="Only from this agent; repeatable.")
+@click.option("--type", "types", multiple=True, help="Only of this type; repeatable.")
+@click.option("--thread", metavar="ID", help="Only of this conversation.")
+@click.option("--since", metavar="TIME", help="Only first seen since: 30m, 2h, 7d, or a UTC time.")
+@click.option("--peek", is_flag=True, help="Leave the cursor where it is.")
+@click.option("--reader", default="tail", show_default=True, metavar="NAME", help="Whose cursor.")
+@json_option
+@choosing
+@click.pass_context
+def tail(
+    ctx: click.Context,
+    senders: tuple[str, ...],
+    count: int | None,
+    follow: bool,
+    everything: bool,
+    more_senders: tuple[str, ...],
+    types: tuple[str, ...],
+    thread: str | None,
+    since: str | None,
+    peek: bool,
+    reader: str,
+    as_json: bool,
+) -> None:
+    """Show new verified messages for this agent, oldest first.
+
+    The cursor moves only after the output was taken, so that a message is shown at least once. A filter on content, -n
+    and --all leave it where it is. Exit 0: shown, or nothing new. 4: an open incident concerns what was asked, or the
+    place was lost. 6: nothing new, but the remote was not reached lately, so that nobody knows.
+    """
+    here = here_of(ctx)
+    filters = reading.Filters(
+        frozenset((*senders, *more_senders)),
+        frozenset(types),
+        thread,
+        since_text(since, time.time()) if since else None,
+    )
+    printer = Printer(as_json)
+
+    def once(first: bool) -> tuple[int, Any]:
+        found = reading.tail(
+            here, filters, count=count if first else None, everything=everything and first, peek=peek, reader=reader
+        )
+        if first:
+            for text in (*found.health.lost, *found.health.damaged):
+                warn(text)
+        shown = 0
+        for item in found.items:
+            printer.item(item)
+            shown += 1
+            if follow or shown % _BATCH_SAVE == 0:
+                hand_over()
+                found.save()
+        hand_over()
+        found.save()
+        return shown, found.health
+
+    shown, health = once(True)
+    if follow:
+        from wire.cli.following import follow as following
+
+        following(here, lambda: once(False))
+    status, result = _ending(health, shown)
+    if not shown:
+        printer.nothing(result, health)
+    elif status != DONE:
+        printer.beside(result, health)
+    flush()
+    leave(status)
+
+
+@click.command()
+@click.argument("message_id", metavar="ID")
+@json_option
+@choosing
+@click.pass_context
+def show(ctx: click.Context, message_id: str, as_json: bool) -> None:
+    """Show one message with everything known about it."""
+    here = here_of(ctx)
+    Printer(as_json).whole(here, reading.find(here, message_id))
+
+
+@click.command()
+@click.option("-n", "count", type=click.IntRange(min=1), default=50, show_default=True)
+@click.option("--channel", "channels", multiple=True, metavar="FROM/TO", help="Only this channel; repeatable.")
+@click.option("--by-commit", is_flag=True, help="In the order in which commits brought them here: the host's word.")
+@json_option
+@choosing
+@click.pass_context
+def log(ctx: click.Context, count: int, channels: tuple[str, ...], by_commit: bool, as_json: bool) -> None:
+    """Show the last messages of the whole wire, in causal order: the same on every machine."""
+    printer = Printer(as_json)
+    for item in reading.log(here_of(ctx), count=count, channels=channels, by_commit=by_commit):
+        printer.item(item)
+
+
+@click.command()
+@click.argument("message_id", metavar="ID")
+@json_option
+@choosing
+@click.pass_context
+def thread(ctx: click.Context, message_id: str, as_json: bool) -> None:
+    """Show one conversation."""
+    printer = Printer(as_json)
+    for item in reading.thread(here_of(ctx), message_id):
+        printer.item(item)
+
+
+def _ending(health: Health, shown: int) -> tuple[int, str]:
+    """Return the exit status of a reading and what to call it."""
+    if health.lost:
+        return INTEGRITY, "lost-place"
+    if health.concerning:
+        return INTEGRITY, "incident"
+    if not shown and not health.looked:
+        return REMOTE, "could-not-look"
+    return DONE, "shown" if shown else "nothing-new"
