@@ -2,6 +2,7 @@
 
     with HttpGit(tmp_path) as host:              # serves the bare repositories below that folder
         host.credentials = ("mac", "token")      # ask everybody for them
+        host.refuse_pushes = True                # known, and allowed to read
         host.fault = "429"                       # from now on; None for no more
         git.fetch(host.url("hub.git"), …)
 
@@ -46,6 +47,7 @@ class HttpGit:
         self.fault: Fault | None = None
         self.retry_after: str | None = None
         self.credentials: tuple[str, str] | None = None
+        self.refuse_pushes = False
         self.requests: list[Request] = []
         self.closing = threading.Event()
         self._server = _Server(self)
@@ -117,6 +119,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(int(fault), b"no\n", headers)
         elif host.credentials is not None and (user, password) != host.credentials:
             self._send(401, b"who are you?\n", {"WWW-Authenticate": 'Basic realm="git"'})
+        elif host.refuse_pushes and "git-receive-pack" in self.path:
+            self._send(403, b"read only\n", {})
         else:
             self._serve(body, user, cut=fault == "cut")
 

@@ -209,6 +209,7 @@ def _as_json(found: Status) -> dict[str, Any]:
         "event_age_s": None if progress.event is None else now - progress.event,
         "rescan_age_s": None if progress.rescan is None else now - progress.rescan,
         "failure": progress.failure,
+        "failure_text": progress.failure_text,
         "failing_since": progress.failing_since,
         "remote": redact_url(pin.remote),
         "branch": pin.branch,

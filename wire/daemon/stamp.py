@@ -21,6 +21,7 @@ def stamp(places: WirePlaces, report: Report, **more: Any) -> Progress:
         fetched=now if report.fetched else before.fetched,
         pushed=now if report.fetched and not failing and report.frozen is None else before.pushed,
         failure=report.failure.reason if report.failure is not None else "",
+        failure_text=report.failure.message if report.failure is not None else "",
         failing_since=(before.failing_since or now) if failing else None,
         waiting=sum(report.waiting.values()),
         **more,

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from wire.errors import DONE, FAILED, INTEGRITY, REMOTE, StoreError
+from wire.gitio import REMOTE_KINDS
 from wire.protocol.line import parse
 from wire.store import incidents, journal
 from wire.store.config import WireConfig
-from wire.store.files import is_locked, lock_holder
+from wire.store.files import is_locked, lock_holder, utc_text
 from wire.store.incidents import Incident
 from wire.store.paths import WirePlaces
 from wire.store.pin import Frozen, Pin
@@ -92,6 +93,7 @@ def judge(seen: Snapshot, now: float) -> Status:
     daemon = RUNNING if alive else STUCK if seen.locked else STOPPED
     opened = [one for one in seen.incidents if one.state == incidents.OPEN]
     integrity = [one for one in opened if one.integrity]
+    unpushed = sum(one.stored - one.pushed for one in seen.owed)
     troubles: list[str] = []
     status = DONE
     if daemon != RUNNING:
@@ -103,15 +105,18 @@ def judge(seen: Snapshot, now: float) -> Status:
         )
         status = FAILED
     if progress.failure:
-        troubles.append(f"the last look failed: {progress.failure}")
-        status = REMOTE
+        since = "" if progress.failing_since is None else f", since {utc_text(progress.failing_since)}"
+        told = progress.failure_text or progress.failure
+        troubles.append(f"the last look failed{since}, {unpushed} message(s) unpushed: {told}")
+        status = REMOTE if progress.failure.removeprefix("git-") in REMOTE_KINDS else FAILED
     if not progress.looked(now):
         troubles.append("the remote was not reached lately")
         status = REMOTE
     if pin.frozen is not None:
         troubles.append(f"publishing and accepting are frozen since {pin.frozen.since} ({pin.frozen.code})")
     troubles += [f"{channel} accepts nothing: two valid lines claim one place" for channel in pin.forks]
-    troubles += [f"{one.code} in {one.scope}: {one.message}" for one in opened]
+    told_already = progress.failure_text
+    troubles += [f"{one.code} in {one.scope}: {one.message}" for one in opened if one.message != told_already]
     if integrity or pin.frozen is not None or pin.forks:
         status = INTEGRITY
     elif opened and status == DONE:
@@ -122,7 +127,7 @@ def judge(seen: Snapshot, now: float) -> Status:
         progress.fetch_age(now),
         None if progress.pushed is None else max(0.0, now - progress.pushed),
         None if progress.next_look is None or daemon != RUNNING else max(0.0, progress.next_look - now),
-        sum(one.stored - one.pushed for one in seen.owed),
+        unpushed,
         min((one.oldest for one in seen.owed if one.oldest is not None), default=None),
         pin.frozen,
         tuple(troubles),

@@ -32,6 +32,7 @@ class Progress(NamedTuple):
         event: the last event of the watcher.
         rescan: the last scan of the folders.
         failure: the reason of the last failure, empty when the last cycle went well.
+        failure_text: the same for people, with git's own words.
         failing_since: since when.
         waiting: lines of agents that are not approved yet.
     """
@@ -47,6 +48,7 @@ class Progress(NamedTuple):
     event: float | None = None
     rescan: float | None = None
     failure: str = ""
+    failure_text: str = ""
     failing_since: float | None = None
     waiting: int = 0
 
