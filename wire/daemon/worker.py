@@ -150,6 +150,7 @@ class Worker(threading.Thread):
         """Serve the wire until told to stop."""
         try:
             self._arm()
+            self._eyes.look()  # what is there is the first round's; only what comes is news
             self.watching.set()
             self._clear_up()
             while True:

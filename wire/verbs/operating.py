@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from wire import setup
-from wire.daemon import cycle, trusting
+from wire.daemon import cycle, rounds, trusting
 from wire.daemon import repair as repairing
 from wire.daemon.repair import Repaired
 from wire.daemon.report import Report
@@ -34,13 +34,13 @@ class Approval:
 
 
 def sync(here: Here) -> Report:
-    """Run one cycle now, beside a daemon or without one, and write down what came of it.
+    """Run one round now, beside a daemon or without one, and write down what came of it.
 
     Raises:
         Busy: another cycle is running for longer than a minute.
         WireError: this machine's state cannot be used.
     """
-    report = cycle.run(_site(here), lock_timeout=CYCLE_LOCK_SECONDS)
+    report = rounds.run(_site(here), lock_timeout=CYCLE_LOCK_SECONDS)
     stamp(here.places, report)
     return report
 
