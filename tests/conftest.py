@@ -168,17 +168,6 @@ def remote(tmp_path: Path) -> BareRemote:
 
 @pytest.fixture(scope="session")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Template:
-    return Template(tmp_path_factory.mktemp("template"))
-
-
-@pytest.fixture
-def team(template: Template, tmp_path: Path, remote: BareRemote, machines: Callable[..., Machine]) -> Team:
-    """`mac` and `spark` on one wire; see `support.team`."""
-    return template.copy(tmp_path, remote, machines)
-
-
-@pytest.fixture(scope="session")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Template:
     """Return a wire of two machines, to be copied."""
     return Template(tmp_path_factory.mktemp("template"))
 
