@@ -73,7 +73,7 @@ def run(ctx: click.Context, hook: str, joined: bool, as_json: bool) -> None:
             {
                 "accepted": not outcome.problems,
                 "changes": outcome.changes,
-                "problems": [{**one._asdict(), "path": one.text.partition(" ")[0]} for one in outcome.problems],
+                "problems": [one.as_json() for one in outcome.problems],
                 "notes": outcome.notes,
             }
         )

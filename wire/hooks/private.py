@@ -34,11 +34,16 @@ def find(data: bytes) -> list[Found]:
     found = [
         Found(match.start(), f"{_KINDS.get(match['kind'], 'a PEM')} private key")
         for match in _ARMOUR.finditer(data)
-        if _BODY.search(data, match.end(), match.end() + _BODY_WITHIN)
+        if _BODY.search(_behind(data, match.end()))
     ]
     found += [Found(match.start(), "a PuTTY private key") for match in _PUTTY.finditer(data)]
     found += [Found(match.start(), "a private key of wire") for match in _SECRET.finditer(data) if _ours(match, data)]
     return sorted(found)
+
+
+def _behind(data: bytes, offset: int) -> bytes:
+    """Return what may be an armour's headers and body: in a message it ends with the string that holds it."""
+    return data[offset : offset + _BODY_WITHIN].partition(b'"')[0]
 
 
 def _ours(match: re.Match[bytes], data: bytes) -> bool:

@@ -31,6 +31,17 @@ class Problem(NamedTuple):
         begins = f"; begins with {quoted(self.begins)}" if self.begins else ""
         return f"{place}:{byte} {self.code}: {self.why}{begins}"
 
+    def as_json(self) -> dict[str, str | int | None]:
+        """Return the problem as the object that `--json` prints."""
+        return {
+            "code": str(self.code),
+            "path": shown(self.path),
+            "line": self.line,
+            "offset": self.offset,
+            "why": self.why,
+            "begins": quoted(self.begins) if self.begins else None,
+        }
+
 
 def at(code: str, path: bytes, why: str, data: bytes, offset: int) -> Problem:
     """Return the problem of the bytes at an offset of a file that holds `data`; never shows a whole private key."""
