@@ -5,10 +5,9 @@ import time
 from typing import Any
 
 from wire.cli.console import is_terminal, say, say_json, styled, warn, write
-from wire.store import incidents
 from wire.verbs.here import Here
 from wire.verbs.order import seconds_of
-from wire.verbs.reading import Health, Item
+from wire.verbs.reading import Health, Item, concerning
 from wire.verbs.render import age, block, body_text, one_line
 from wire.verbs.states import STATES
 
@@ -119,8 +118,7 @@ def _facts(here: Here, item: Item) -> dict[str, Any]:
         facts["states"] = list(STATES[: STATES.index(item.state) + 1])
     owner = [name for name, keys in pin.names.keys.items() if line.key_id in keys]
     facts["signed_by"] = owner[0] if owner else f"a key of {line.sender} that is no longer active"
-    concerning = incidents.concerning(here.places.incidents_dir, [line.channel])
-    facts["incidents"] = [f"{one.id} {one.code}" for one in concerning]
+    facts["incidents"] = [f"{one.id} {one.code}" for one in concerning(here, [line.channel])]
     return facts
 
 

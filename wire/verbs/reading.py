@@ -197,6 +197,21 @@ def find(here: Here, message_id: str) -> Item:
     return look.item(found)
 
 
+def concerning(here: Here, channels: Sequence[str]) -> "tuple[Incident, ...]":
+    """Return the open incidents about bytes that do not hold in these channels or in the whole wire, oldest first."""
+    directory = here.places.incidents_dir
+    try:
+        if not any(name.endswith(".json") for name in os.listdir(directory)):
+            return ()
+    except FileNotFoundError:
+        return ()
+    except OSError:
+        pass  # whoever reads the records says what is wrong
+    from wire.store import incidents  # where there are none, that is not worth its import
+
+    return tuple(incidents.concerning(directory, channels))
+
+
 def log(here: Here, *, count: int, channels: Sequence[str] = (), by_commit: bool = False) -> list[Item]:
     """Return the last `count` messages of the whole wire in causal order, or in the order of first sight.
 
@@ -388,20 +403,7 @@ def _health(here: Here, channels: Sequence[str], lost: Sequence[str], damaged: S
     return Health(
         age,
         progress.looked(time.time()),
-        _concerning(here.places.incidents_dir, channels),
+        concerning(here, channels),
         tuple(lost),
         tuple(dict.fromkeys(damaged)),
     )
-
-
-def _concerning(directory: str, channels: Sequence[str]) -> "tuple[Incident, ...]":
-    try:
-        if not any(name.endswith(".json") for name in os.listdir(directory)):
-            return ()
-    except FileNotFoundError:
-        return ()
-    except OSError:
-        pass  # whoever reads the records says what is wrong
-    from wire.store import incidents  # where there are none, that is not worth its import
-
-    return tuple(incidents.concerning(directory, channels))
