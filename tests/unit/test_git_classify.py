@@ -16,6 +16,15 @@ CHANGED = (
     "@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\r\n"
     "@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@\r\n"
     "IT IS POSSIBLE THAT SOMEONE IS DOING SOMETHING NASTY!\r\n"
+    "Someone could be eavesdropping on you right now (man-in-the-middle attack)!\r\n"
+    "It is also possible that a host key has just been changed.\r\n"
+    "The fingerprint for the ED25519 key sent by the remote host is\n"
+    "SHA256:0123456789abcdefghijklmnopqrstuvwxyzABCDEFG.\r\n"
+    "Please contact your system administrator.\r\n"
+    "Add correct host key in /home/mac/.ssh/known_hosts to get rid of this message.\r\n"
+    "Offending ED25519 key in /home/mac/.ssh/known_hosts:1\r\n"
+    "  remove with:\r\n"
+    "  ssh-keygen -f '/home/mac/.ssh/known_hosts' -R '[127.0.0.1]:22922'\r\n"
     "Host key for [127.0.0.1]:22922 has changed and you have requested strict checking.\r\n"
     "Host key verification failed.\r\n" + UNREADABLE
 )
@@ -423,3 +432,10 @@ def test_errors_carry_kind_status_and_next_step():
 
 def test_every_kind_is_a_plain_word():
     assert all(kind == str(kind) and kind.replace("-", "").isalpha() for kind in Kind)
+
+
+def test_a_changed_host_key_is_told_with_host_and_fingerprint():
+    """ssh says ten lines of alarm first; what a person needs to compare stands behind them."""
+    told = classify.failed("fetch", CHANGED, 128).message
+    assert "Host key for [127.0.0.1]:22922 has changed" in told
+    assert "SHA256:0123456789abcdefghijklmnopqrstuvwxyzABCDEFG" in told

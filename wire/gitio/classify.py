@@ -219,6 +219,8 @@ _WAIT = re.compile(r"retry[ -]after:? *(\d{1,6})|(?:retry|try again) (?:after|in
 _OBJECT = re.compile(r"\b(?:[0-9a-f]{64}|[0-9a-f]{40})\b|objects/([0-9a-f]{2})/([0-9a-f]{38,62})\b")
 _NOISE = re.compile(
     r"^(@+$|hint:|warning:|From \S|To \S|Please make sure you have the correct access|and the repository exists\."
+    r"|@ +WARNING: |IT IS POSSIBLE THAT SOMEONE|Someone could be eavesdropping|It is also possible that a host key"
+    r"|Please contact your system admin|Add correct host key in|Offending \S+ key in|  remove with:|  ssh-keygen "
     r"|fast-import: dumping crash report|remote: *(Enumerating|Counting|Compressing|Resolving|Total|Processing)\b)"
 )
 

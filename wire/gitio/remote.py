@@ -188,6 +188,8 @@ class Remotes:
                 self._user_ssh = None
             if e.kind is Kind.AUTH and e.label == "publickey" and agent is None:
                 e.next_step = sshagent.NO_AGENT
+            if e.next_step is not None:
+                e.next_step = ssh.addressed(e.next_step, remote)
             raise
         finally:
             if trace is not None:

@@ -10,6 +10,7 @@ It runs nothing itself; the control sockets are ended by the caller with the arg
 import hashlib
 import os
 import re
+import shlex
 import stat
 from collections.abc import Mapping
 
@@ -20,6 +21,8 @@ _PERSIST = 120
 # sun_path holds 104 bytes on macOS and 108 on Linux; ssh binds "<path>.<16 random characters>" first.
 _SOCKET_MAX = 103 - 17
 _PREFIX = "ssh-"
+_URL = re.compile(r"(?:git\+)?ssh(?:\+git)?://([^/@]*@)?\[?([^/@:\]]+|[0-9a-fA-F:]+)\]?(?::(?P<port>\d+))?(?:/|$)")
+_SHORT = re.compile(r"([^/@:]*@)?([^/@:]+):(?!//)")
 _PLAIN = re.compile(r"[A-Za-z0-9_./+@:,-]+\Z")
 
 
@@ -49,6 +52,19 @@ def ssh_command(socket: str | None) -> str:
     if socket is None:
         return f"ssh {_OPTIONS}"
     return f"ssh {_OPTIONS} -o ControlMaster=auto -o ControlPath={socket} -o ControlPersist={_PERSIST}"
+
+
+def addressed(text: str, remote: str) -> str:
+    """Return a next step with this remote's host in it, so that its command works as it is printed."""
+    found = _URL.match(remote) or _SHORT.match(remote)
+    if found is None:
+        return text
+    user, host, port = found[1] or "", found[2], found.groupdict().get("port")
+    login = shlex.quote(user + host)
+    known = shlex.quote(f"[{host}]:{port}" if port and port != "22" else host)
+    return text.replace("<the remote's user@host>", f"-p {port} {login}" if port else login).replace(
+        "<the remote's host>", known
+    )
 
 
 def user_chose_ssh(environ: Mapping[str, str]) -> bool:
