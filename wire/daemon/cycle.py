@@ -26,7 +26,7 @@ from wire.daemon.pending import Pending
 from wire.daemon.publish import Plan, heal_plan, plan, subject
 from wire.daemon.report import TROUBLE, Report
 from wire.daemon.site import INCOMING_REF, OUTGOING_REF, VERIFIED_REF, Site
-from wire.daemon.tidy import tidy
+from wire.daemon.tidy import WAITS, tidy
 from wire.daemon.verify import Verifier
 from wire.daemon.views import keep_aside, refresh
 from wire.errors import StoreError
@@ -434,6 +434,8 @@ class _Cycle:
         self.findings += done.findings
         self._raise()
         if done.commit is not None:
+            for over in (WAITS, "tidy"):
+                incidents.end(self.site.places.incidents_dir, "CLONE_STATE", WIRE, over)
             if done.commit != self.pin.tidied:
                 self.pin = self.site.save(replace(self.pin, tidied=done.commit))
             self.site.signatures.remember(self.site.places.git_dir, tip)

@@ -72,6 +72,8 @@ class Site:
             Busy: another process has it for longer than `timeout` seconds.
         """
         with locked(self.places.lock("sync"), what=f"the wire {self.config.name!r}", timeout=timeout):
+            # Whoever held it before may have been killed; what locks our own refs now is nobody's.
+            self.git.clear_locks()
             yield
 
     def pin(self) -> Pin:

@@ -9,20 +9,34 @@ else holds that lock, tidying waits for the next time. A lock of nobody is set a
 """
 
 import os
+import re
 import time
 from dataclasses import dataclass, field
 
-from wire.daemon.findings import Finding
+from wire.daemon.findings import WIRE, Finding
 from wire.daemon.shape import Kind, classify
 from wire.daemon.site import Site
 from wire.gitio import GitFailed
 from wire.store.files import private_folder, utc_now
 from wire.store.mending import mend
 
+WAITS = "waits"
+"""The subject of the incident that tells of somebody who keeps tidying from its work."""
 STALE_LOCK_SECONDS = 600.0
 GRACE_SECONDS = 60.0
-_HALF_DONE = ("rebase-merge", "rebase-apply", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG")
-_LOCKS = ("index.lock", "HEAD.lock")
+_HALF_DONE = (
+    "rebase-merge",
+    "rebase-apply",
+    "sequencer",
+    "MERGE_HEAD",
+    "CHERRY_PICK_HEAD",
+    "REVERT_HEAD",
+    "BISECT_LOG",
+)
+_BESIDE = ("MERGE_MSG", "MERGE_MODE", "AUTO_MERGE", "BISECT_START", "BISECT_EXPECTED_REV", "BISECT_NAMES")
+"""What such a state leaves beside itself, for the next commit of a person to trip over."""
+_NAMING = ("orig-head", "autostash", "head")
+_OBJECT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 @dataclass(slots=True)
@@ -42,9 +56,8 @@ def tidy(site: Site, branch: str, tip: str, before: str | None) -> Tidied:
     """
     done = Tidied(None)
     git_dir = site.places.git_dir
-    if _locked(site, git_dir, done.findings):
+    if _locked(site, git_dir, done.findings) or _half_done(site, git_dir, done.findings):
         return done
-    _half_done(site, git_dir, done.findings)
     git = site.git
     ref = f"refs/heads/{branch}"
     head_ref = git.symbolic_ref("HEAD")
@@ -65,13 +78,11 @@ def tidy(site: Site, branch: str, tip: str, before: str | None) -> Tidied:
 def _locked(site: Site, git_dir: str, findings: list[Finding]) -> bool:
     """Return whether a lock keeps us out; set those aside that are old and that no git process holds."""
     busy = False
-    for name in _LOCKS:
-        path = os.path.join(git_dir, name)
-        try:
-            age = time.time() - os.stat(path).st_mtime
-        except FileNotFoundError:
+    for path in _locks(git_dir):
+        age = _age(path)
+        if age is None:
             continue
-        if age < STALE_LOCK_SECONDS or git_processes(site.places.clone):
+        if _somebodys(site, path, age, STALE_LOCK_SECONDS, findings):
             busy = True
             continue
         aside = _set_aside(site, path)
@@ -84,6 +95,41 @@ def _locked(site: Site, git_dir: str, findings: list[Finding]) -> bool:
             )
         )
     return busy
+
+
+def _locks(git_dir: str) -> list[str]:
+    """Return the lock files of a repository, without those of objects, which packing looks after."""
+    found = []
+    for folder, below, names in os.walk(git_dir):
+        if folder == git_dir:
+            below[:] = [name for name in below if name not in ("objects", "hooks")]
+        found += [os.path.join(folder, name) for name in names if name.endswith(".lock")]
+    return found
+
+
+def _age(path: str) -> float | None:
+    """Return how many seconds ago a file or folder changed, or None when there is none."""
+    try:
+        return time.time() - os.lstat(path).st_mtime
+    except FileNotFoundError:
+        return None
+
+
+def _somebodys(site: Site, path: str, age: float, patience: float, findings: list[Finding]) -> bool:
+    """Return whether something may be of a person at work, and say so when that has been for long."""
+    at_work = git_processes(site.places.clone)
+    if at_work and age >= STALE_LOCK_SECONDS:
+        findings.append(
+            Finding(
+                "CLONE_STATE",
+                WIRE,
+                f"git has been at work in the clone for {age:.0f} s ({path}; process {at_work[0]}); until it ends, "
+                "branch and index do not show what was accepted. Sending, reading and syncing go on",
+                {"path": path, "processes": at_work[:5]},
+                subject=WAITS,
+            )
+        )
+    return bool(at_work) or age < patience
 
 
 def git_processes(clone: str) -> list[int]:
@@ -104,27 +150,21 @@ def git_processes(clone: str) -> list[int]:
     return found
 
 
-def _half_done(site: Site, git_dir: str, findings: list[Finding]) -> None:
-    """Set a rebase or merge aside that somebody left half done, keeping what it names reachable."""
-    if git_processes(site.places.clone):
-        return
+def _half_done(site: Site, git_dir: str, findings: list[Finding]) -> bool:
+    """Return whether somebody is in the middle of a rebase or merge; set aside what was left half done."""
     for name in _HALF_DONE:
         path = os.path.join(git_dir, name)
-        try:
-            age = time.time() - os.lstat(path).st_mtime
-        except FileNotFoundError:
+        age = _age(path)
+        if age is None:
             continue
-        if age < GRACE_SECONDS:
-            continue
-        for kept in ("orig-head", "autostash", "head-name"):
-            try:
-                with open(os.path.join(path, kept), "rb") as file:
-                    commit = site.git.resolve(file.read(100).decode("ascii", "replace").strip())
-            except OSError:
-                continue
-            if commit is not None:
-                site.git.update_ref(f"refs/wire/rescue/{name}-{kept}-{commit[:12]}", commit)
+        if _somebodys(site, path, age, GRACE_SECONDS, findings):
+            return True
+        for kept in (path, *(os.path.join(path, one) for one in _NAMING)):
+            _keep_named(site, name, kept)
         aside = _set_aside(site, path)
+        for beside in _BESIDE:
+            if os.path.lexists(os.path.join(git_dir, beside)):
+                _set_aside(site, os.path.join(git_dir, beside))
         findings.append(
             Finding(
                 "CLONE_STATE",
@@ -133,6 +173,19 @@ def _half_done(site: Site, git_dir: str, findings: list[Finding]) -> None:
                 {"aside": aside},
             )
         )
+    return False
+
+
+def _keep_named(site: Site, what: str, path: str) -> None:
+    """Give the commits that a file of a half-done state names a rescue ref each."""
+    try:
+        with open(path, "rb") as file:
+            named = file.read(4096).decode("ascii", "replace").split()
+    except OSError:
+        return
+    for oid in named:
+        if _OBJECT_ID.fullmatch(oid) and site.git.resolve(f"{oid}^{{commit}}") is not None:
+            site.git.update_ref(f"refs/wire/rescue/{what}-{oid[:12]}", oid)
 
 
 def _set_aside(site: Site, path: str) -> str:
@@ -155,7 +208,7 @@ def _rescue(site: Site, name: str, commit: str, findings: list[Finding]) -> None
     findings.append(
         Finding(
             "RESCUED",
-            "wire",
+            WIRE,
             f"{name} of the clone stood at {commit[:12]}, a commit that no tip of the wire has; it is kept as {ref}. "
             "The clone is the daemon's: what is to be sent goes through wire send",
             {"commit": commit, "ref": ref},
