@@ -15,7 +15,7 @@ from wire.cli.console import flush, is_terminal, safe, say, styled
 from wire.demo import Stage, play
 
 _WHO = 7
-_NARROW = 24
+_NARROW = 10
 
 
 @click.command()
@@ -29,14 +29,12 @@ def demo() -> None:
     # Whoever ends the demo gets it cleaned up, not only who presses Ctrl-C.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupted)
+    teller = _Teller()
     with Stage(_program(), os.environ) as stage:
-        teller = _Teller()
-        teller.said(f"two machines, mac and spark, and a bare repository between them, in {stage.folder}")
+        teller.plain(f"Two machines, mac and spark, and a bare repository between them, in {stage.folder}")
         checks = play(stage, teller)
-    say("")
-    say(styled(f"All of it happened: {checks} checks in {time.monotonic() - begin:.0f} s.", bold=True, fg="green"))
-    say("Nothing is left of it: the folder is removed and every process has ended.")
-    flush()
+    teller.plain(f"All of it happened: {checks} checks in {time.monotonic() - begin:.0f} s.")
+    teller.plain("Nothing is left of it: the folder is removed and every process has ended.")
 
 
 class _Teller:
@@ -55,12 +53,16 @@ class _Teller:
     def held(self, text: str) -> None:
         self._print(f"  {'ok':<{_WHO}}", text, fg="green")
 
-    def _print(self, head: str, text: str, *, fg: str | None = None, bold: bool = False) -> None:
+    def plain(self, text: str) -> None:
+        """Print what is no part of the play."""
+        self._print("", text, bold=True)
+
+    def _print(self, head: str, text: str, *, fg: str | None = None, bold: bool | None = None) -> None:
         text = safe(text)
         lines = [text]
         if is_terminal():
             width = max(shutil.get_terminal_size().columns - len(head), _NARROW)
-            lines = textwrap.wrap(text, width, break_on_hyphens=False) or [""]
+            lines = textwrap.wrap(text, width, break_on_hyphens=False, break_long_words=False) or [""]
         say(styled(head, fg=fg, bold=bold) + styled(lines[0], bold=bold))
         for line in lines[1:]:
             say(" " * len(head) + styled(line, bold=bold))
