@@ -24,7 +24,10 @@ _ARMOUR = re.compile(rb"-----BEGIN (?P<kind>(?:[A-Z0-9]+ ){0,3})PRIVATE KEY(?: B
 _BODY = re.compile(rb"[A-Za-z0-9+/=]{32}")
 _BODY_WITHIN = 400
 """Bytes behind the first line, headers such as Proc-Type among them, in which the body must begin."""
-_PUTTY = re.compile(rb"PuTTY-User-Key-File-[0-9]: .{0,2000}?Private-Lines: [0-9]", re.DOTALL)
+_PUTTY = re.compile(rb"PuTTY-User-Key-File-[0-9]: ")
+_PUTTY_BODY = b"Private-Lines: "
+_NEAR = 4096
+"""Bytes in which the parts of one key file stand together."""
 _SECRET = re.compile(rb'\\*"secret\\*"\s*:\s*\\*"(?P<seed>[A-Za-z0-9+/]{43}=)\\*"')
 _KINDS = {b"OPENSSH ": "an OpenSSH", b"PGP ": "an OpenPGP"}
 
@@ -36,8 +39,15 @@ def find(data: bytes) -> list[Found]:
         for match in _ARMOUR.finditer(data)
         if _BODY.search(_behind(data, match.end()))
     ]
-    found += [Found(match.start(), "a PuTTY private key") for match in _PUTTY.finditer(data)]
-    found += [Found(match.start(), "a private key of wire") for match in _SECRET.finditer(data) if _ours(match, data)]
+    found += [
+        Found(match.start(), "a PuTTY private key")
+        for match in _PUTTY.finditer(data)
+        if data.find(_PUTTY_BODY, match.end(), match.end() + _NEAR) >= 0
+    ]
+    publics: dict[bytes, bytes] = {}
+    found += [
+        Found(match.start(), "a private key of wire") for match in _SECRET.finditer(data) if _ours(match, data, publics)
+    ]
     return sorted(found)
 
 
@@ -46,10 +56,12 @@ def _behind(data: bytes, offset: int) -> bytes:
     return data[offset : offset + _BODY_WITHIN].partition(b'"')[0]
 
 
-def _ours(match: re.Match[bytes], data: bytes) -> bool:
+def _ours(match: re.Match[bytes], data: bytes, publics: dict[bytes, bytes]) -> bool:
     """A seed is one of ours when its own public key stands with it, as in every key file."""
-    try:
-        seed = unb64(match["seed"], SEED_BYTES)
-    except ValueError:
-        return False
-    return b64(Signer(seed).public).encode("ascii") in data
+    seed = match["seed"]
+    if seed not in publics:
+        try:
+            publics[seed] = b64(Signer(unb64(seed, SEED_BYTES)).public).encode("ascii")
+        except ValueError:
+            return False
+    return data.find(publics[seed], max(0, match.start() - _NEAR), match.end() + _NEAR) >= 0
