@@ -66,6 +66,21 @@ def test_another_thread_can_end_a_call(tmp_path, environ, git):
     assert failed.value.kind is Kind.CANCELLED
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT], ids=lambda number: number.name)
+def test_a_signal_that_ends_a_process_ends_its_child_first(tmp_path, environ, git, number):
+    """Somebody's `timeout 10 wire sync`: the child leads a session of its own, where nothing else would find it."""
+    text = (
+        "import os, sys; from wire.gitio import Git\n"
+        "Git(sys.argv[1], environ=os.environ).ls_remote('ssh://wire@host.invalid/x.git')"
+    )
+    environment = failing_ssh(tmp_path, environ, "exec sleep 600")
+    process = subprocess.Popen([sys.executable, "-c", text, git.git_dir], env=environment, stderr=subprocess.DEVNULL)
+    eventually((tmp_path / "pids").exists, what="the transport that hangs")
+    process.send_signal(number)
+    assert process.wait(10) == -number
+    assert not procs.marked(f"WIRE_TEST_MARK={tmp_path}")
+
+
 def test_who_waits_for_a_child_tells_until_when(tmp_path, environ, git):
     """So that a watchdog can tell a thread that waits for a host from one that is stuck."""
     slow = Git(git.git_dir, environ=failing_ssh(tmp_path, environ, "exec sleep 600"))

@@ -8,8 +8,8 @@ Rules that it keeps:
 2. A child leads its own session and process group: it has no terminal, and all that it started can be signalled.
 3. Its pipes are drained together and into bounded memory. It is neither trusted to end when its pipes close nor to
    close them when it ends: a helper in the background may hold them.
-4. Whatever ends a run early (time, `cancel()`, an exception, too much output) ends the group: SIGTERM, so that git
-   removes its lock files, a few seconds of grace, then SIGKILL.
+4. Whatever ends a run early (time, `cancel()`, an exception, a signal to us, too much output) ends the group: SIGTERM,
+   so that git removes its lock files, a few seconds of grace, then SIGKILL.
 
     ended = Runner("/w/.git").run(["/usr/bin/git", "version"], {"PATH": "/usr/bin"}, timeout=10)
 
@@ -24,7 +24,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ Cut = Literal["timeout", "cancelled", "output", "enough", "size"]
 GRACE = 3.0
 """Seconds between SIGTERM and SIGKILL."""
 
+_DEADLY = (signal.SIGTERM, signal.SIGHUP)
 _TICK = 0.5
 _CHUNK = 1 << 16
 _STDERR_HALF = 1 << 16
@@ -107,21 +108,22 @@ class Runner:
             # From now on `cancel` means this child, also while it is being started.
             self._running, self._asked_to_end, self._killed = True, False, False
             self.busy_until = time.monotonic() + timeout + 3 * GRACE
-        try:
-            process = self._start(argv, environment, input is not None, pass_fds)
+        with _outliving(self._told_to_end):
             try:
-                return self._converse(process, input or b"", time.monotonic() + timeout, max_output, sink)
-            except BaseException:
-                self._end(process)
-                raise
+                process = self._start(argv, environment, input is not None, pass_fds)
+                try:
+                    return self._converse(process, input or b"", time.monotonic() + timeout, max_output, sink)
+                except BaseException:
+                    self._end(process)
+                    raise
+                finally:
+                    for stream in (process.stdin, process.stdout, process.stderr):
+                        if stream is not None:
+                            with contextlib.suppress(OSError):
+                                stream.close()
             finally:
-                for stream in (process.stdin, process.stdout, process.stderr):
-                    if stream is not None:
-                        with contextlib.suppress(OSError):
-                            stream.close()
-        finally:
-            with self._lock:
-                self._running, self._group, self.busy_until = False, None, None
+                with self._lock:
+                    self._running, self._group, self.busy_until = False, None, None
 
     def cancel(self, *, stop: bool = False) -> None:
         """End the running child's group gracefully; callable from any thread, harmless when nothing runs.
@@ -134,6 +136,12 @@ class Runner:
             self._asked_to_end = self._running
             if self._group is not None:
                 _signal_group(self._group, signal.SIGTERM)
+
+    def _told_to_end(self) -> None:
+        # In a signal handler, which may have interrupted who holds the lock.
+        self._asked_to_end = True
+        if self._group is not None:
+            _signal_group(self._group, signal.SIGTERM)
 
     def _wants_end(self) -> bool:
         return self._asked_to_end
@@ -315,6 +323,31 @@ class _Conversation:
         if len(self.stderr) > 3 * _STDERR_HALF:
             # The cause stands at the beginning or at the end of a flood.
             del self.stderr[_STDERR_HALF:-_STDERR_HALF]
+
+
+@contextlib.contextmanager
+def _outliving(end_child: Callable[[], None]) -> Iterator[None]:
+    """End the child first when a signal is to end this process: in a session of its own it would be left behind.
+
+    Only where the signal would do just that. Whoever has a handler of its own stays in charge, and so do threads.
+    """
+    got: list[int] = []
+
+    def note(number: int, frame: object) -> None:
+        got.append(number)
+        end_child()
+
+    here = threading.current_thread() is threading.main_thread()
+    ours = [number for number in _DEADLY if here and signal.getsignal(number) is signal.SIG_DFL]
+    for number in ours:
+        signal.signal(number, note)
+    try:
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
+        if got:
+            signal.raise_signal(got[0])
 
 
 def _read_some(stream: IO[bytes]) -> bytes | None:
