@@ -11,7 +11,7 @@ import sys
 
 import click
 
-from wire.cli.console import broken_pipe, fail, prepare
+from wire.cli.console import broken_pipe, fail, prepare, told
 from wire.errors import FAILED, USAGE, WireError
 
 _COMMANDS = {
@@ -61,7 +61,14 @@ class _Commands(click.Group):
 @click.group(cls=_Commands, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--wire", "wire_name", metavar="NAME", help="The wire that is meant, where there are several.")
 @click.option("--as", "agent", metavar="NAME", help="The local agent that is meant, where there are several.")
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=lambda c, p, v: _version(c, v))
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=lambda c, p, v: _version(c, v),
+    help="Show the version and exit.",
+)
 @click.pass_context
 def cli(ctx: click.Context, wire_name: str | None, agent: str | None) -> None:
     """Signed messages between agents, carried by one git repository."""
@@ -83,6 +90,9 @@ def main() -> None:
     """Run the command line and exit."""
     prepare()
     argv = sys.argv[1:]
+    if sys.getfilesystemencoding() != "utf-8":
+        # Arguments are UTF-8, as messages are: a locale that says otherwise must not change what is sent.
+        argv = [os.fsencode(word).decode("utf-8", "surrogateescape") for word in argv]
     try:
         status = cli.main(args=argv, prog_name="wire", standalone_mode=False)
         sys.stdout.flush()
@@ -96,7 +106,9 @@ def main() -> None:
         usage = getattr(error, "ctx", None)
         if usage is not None:
             shown.next_step = f"{usage.command_path} --help"
-        status = fail(shown, as_json="--json" in argv)
+        # A group without a command: click's message is its help.
+        helped = usage is not None and shown.message.startswith("Usage: ")
+        status = told(shown) if helped else fail(shown, as_json="--json" in argv)
     except (click.Abort, KeyboardInterrupt):
         status = 130
     except (BrokenPipeError, SystemExit):
@@ -122,7 +134,6 @@ def main() -> None:
 
         leave_connections()
     # The interpreter's own teardown costs a tenth of a send, and everything is flushed.
-    sys.stderr.flush()
     os._exit(status if isinstance(status, int) else 0)
 
 

@@ -1,5 +1,6 @@
 """What the terminal or pipe on the other side needs: safe text, flushed lines, one form of error."""
 
+import contextlib
 import fcntl
 import json
 import os
@@ -101,23 +102,36 @@ def _untaken(descriptor: int) -> int:
 
 def warn(text: str) -> None:
     """Print a warning on standard error."""
-    sys.stderr.write(f"wire: {text}\n")
-    sys.stderr.flush()
+    _complain(f"wire: {text}\n")
 
 
 def fail(error: WireError, *, as_json: bool) -> int:
-    """Print an error and return its exit status."""
+    """Print an error, wherever it can still be printed, and return its exit status."""
     if as_json:
         try:
             say_json(error.as_json())
             flush()
-        except BrokenPipeError:
+            return error.exit_status
+        except OSError as refused:
+            # A reader that is gone wants no more; for a full disk there is standard error.
             broken_pipe()
-    else:
-        sys.stderr.write(f"wire: {safe(error.message)}\n")
-        if error.next_step:
-            sys.stderr.write(f"      next: {safe(error.next_step)}\n")
+            if isinstance(refused, BrokenPipeError):
+                return error.exit_status
+    _complain(f"wire: {safe(error.message)}\n" + (f"      next: {safe(error.next_step)}\n" if error.next_step else ""))
     return error.exit_status
+
+
+def told(error: WireError) -> int:
+    """Print an error that is a help text, as it is, and return its exit status."""
+    _complain(error.message + "\n")
+    return error.exit_status
+
+
+def _complain(text: str) -> None:
+    """Write to standard error; that nobody takes it changes nothing."""
+    with contextlib.suppress(OSError):
+        sys.stderr.write(text)
+        sys.stderr.flush()
 
 
 def safe(text: str) -> str:
@@ -139,8 +153,8 @@ def is_terminal() -> bool:
 
 
 def styled(text: str, **style: Any) -> str:
-    """Return text with colour on a terminal that wants it (`NO_COLOR` is obeyed)."""
-    if not is_terminal() or os.environ.get("NO_COLOR"):
+    """Return text with colour on a terminal that has it and is to show it (`NO_COLOR` is obeyed)."""
+    if not is_terminal() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return text
     return click.style(text, **style)
 

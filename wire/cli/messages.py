@@ -1,6 +1,5 @@
 """send, reply."""
 
-import os
 import sys
 import time
 from typing import Any
@@ -81,7 +80,7 @@ def send(
 @click.command()
 @click.argument("message_id", metavar="ID")
 @click.argument("body", required=False)
-@click.option("--type", "kind", default="reply", show_default=True)
+@click.option("--type", "kind", default="reply", show_default=True, help="One of those of `wire send`.")
 @_message_options
 def reply(
     message_id: str,
@@ -136,7 +135,7 @@ def _body(argument: str | None, file: str | None, as_json: bool) -> str | dict[s
     elif argument == "-":
         data, where = sys.stdin.buffer.read(LINE_MAX + 1), "standard input"
     elif argument is not None:
-        data, where = os.fsencode(argument), "the argument"
+        data, where = argument.encode("utf-8", "surrogateescape"), "the argument"
     else:
         return None
     if len(data) > LINE_MAX:
@@ -163,7 +162,7 @@ def _object(data: bytes, where: str) -> dict[str, Any]:
 
 def _read(path: str) -> bytes:
     try:
-        with open(path, "rb") as file:
+        with open(path.encode("utf-8", "surrogateescape"), "rb") as file:
             return file.read(LINE_MAX + 1)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}", reason="no-file") from error

@@ -103,7 +103,7 @@ def show(ctx: click.Context, message_id: str, as_json: bool) -> None:
 
 
 @click.command()
-@click.option("-n", "count", type=click.IntRange(min=1), default=50, show_default=True)
+@click.option("-n", "count", type=click.IntRange(min=1), default=50, show_default=True, help="How many messages.")
 @click.option("--channel", "channels", multiple=True, metavar="FROM/TO", help="Only this channel; repeatable.")
 @click.option("--by-commit", is_flag=True, help="In the order in which commits brought them here: the host's word.")
 @json_option
