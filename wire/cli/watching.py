@@ -171,7 +171,9 @@ def _print(found: Status) -> None:
         now = time.time()
         last_event = age(None if progress.event is None else now - progress.event)
         say(f"  last event {last_event}, last rescan {age(None if progress.rescan is None else now - progress.rescan)}")
-    say(f"  remote {safe(redact_url(pin.remote))}, branch {pin.branch}, trust version {pin.trust_version}")
+    say(
+        f"  remote {safe(redact_url(seen.config.remote))}, branch {seen.config.branch}, trust version {pin.trust_version}"
+    )
     if found.unpushed:
         oldest = f", the oldest from {found.oldest_unpushed}" if found.oldest_unpushed else ""
         say(f"  {found.unpushed} message(s) are not on the remote yet{oldest}")
@@ -211,8 +213,8 @@ def _as_json(found: Status) -> dict[str, Any]:
         "failure": progress.failure,
         "failure_text": progress.failure_text,
         "failing_since": progress.failing_since,
-        "remote": redact_url(pin.remote),
-        "branch": pin.branch,
+        "remote": redact_url(seen.config.remote),
+        "branch": seen.config.branch,
         "verified": pin.verified,
         "trust": pin.trust_version,
         "agents": list(seen.config.agents),

@@ -77,8 +77,12 @@ class Site:
             yield
 
     def pin(self) -> Pin:
-        """Return the pin as it is on disk now."""
-        return pins.load(self.places.pin_file)
+        """Return the pin as it is on disk now, at the remote that the configuration names.
+
+        A person may let it move, or renew a token in its URL. What was accepted stays pinned, and what is found at the
+        new place is judged by it.
+        """
+        return replace(pins.load(self.places.pin_file), remote=self.config.remote, branch=self.config.branch)
 
     def save(self, pin: Pin) -> Pin:
         """Write the pin durably and return it."""

@@ -1,0 +1,193 @@
+"""C4, C5, C10, C11: a remote that hangs, is away, or fails in one of the ways that networks have."""
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support import procs
+from support.clones import failing_ssh
+from support.http_git import Fault, HttpGit
+from support.team import incidents, pin, read
+from support.waiting import eventually
+
+SHORT = {"WIRE_GIT_TIMEOUT": "2"}
+"""Seconds that a git command may take here; two minutes unless somebody says otherwise."""
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[HttpGit]:
+    with HttpGit(tmp_path) as host:
+        yield host
+
+
+def left(machine):
+    """Return what still runs on a machine."""
+    return [process.command for process in procs.marked(f"TEST_MACHINE={machine.root}")]
+
+
+# C4
+
+HANGS = {
+    "sleeps": "exec sleep 9999",
+    "is deaf to signals": "trap '' TERM INT HUP\nwhile :; do sleep 1; done",
+    "has children": "sleep 9999 & setsid sleep 9999 & wait",
+}
+
+
+@pytest.mark.parametrize("then", HANGS.values(), ids=HANGS)
+def test_c4_a_hanging_ssh_is_ended_with_all_it_started(team, tmp_path, then):
+    before = dict(team.mac.env)
+    there = team.remote.url
+    team.mac.send("spark", "it waits")
+    team.reach_by("ssh://git@hub.example.invalid/team.git")
+    team.mac.env = {**failing_ssh(tmp_path, team.mac.env, then), **SHORT}
+    failed = team.mac.wire("sync", check=False, timeout=30)
+    assert failed.status == 6
+    assert "did not end in the time it had" in failed.stderr
+    assert (tmp_path / "pids").exists(), "the script ran"
+    if "setsid" not in then:
+        assert left(team.mac) == []
+    else:
+        # A session of its own: nobody can find it again, and a real ssh never does that.
+        procs.kill_marked(f"TEST_MACHINE={team.mac.root}")
+    (incident,) = incidents(team.mac)
+    assert incident["code"] == "NETWORK"
+    team.mac.env = before
+    team.reach_by(there)
+    team.sync_and_check()
+    assert incidents(team.mac) == []
+
+
+def test_c4_a_host_that_accepts_and_never_answers(team, host):
+    team.reach_by(host.url("hub.git"))
+    team.mac.send("spark", "it waits")
+    host.fault = "silent"
+    began = time.monotonic()
+    failed = team.mac.wire("sync", check=False, timeout=30, env=SHORT)
+    assert time.monotonic() - began < 15
+    assert failed.status == 6
+    assert left(team.mac) == []
+    (incident,) = incidents(team.mac)
+    assert incident["code"] == "NETWORK"
+    host.fault = None
+    team.sync_and_check()
+    assert incidents(team.mac) == []
+
+
+# C5
+
+
+def test_c5_a_hung_transfer_blocks_no_local_work(team, tmp_path):
+    team.spark.send("mac", "fetched before")
+    team.settle()
+    there = team.remote.url
+    before = dict(team.mac.env)
+    team.reach_by("ssh://git@hub.example.invalid/team.git")
+    team.mac.env = failing_ssh(tmp_path, team.mac.env, "exec sleep 9999")
+    hanging = team.mac.spawn("sync")
+    eventually((tmp_path / "pids").exists, what="a fetch that hangs")
+    seconds = []
+    for n in range(5):
+        began = time.monotonic()
+        team.mac.send("spark", f"local {n}")
+        seconds.append(time.monotonic() - began)
+    # The fastest of them: what else runs on this machine is not what hangs.
+    assert min(seconds) < 1.0
+    began = time.monotonic()
+    assert read(team.mac) == ["fetched before"]
+    shown = team.mac.wire("log", "--json").jsonl()
+    assert [one["id"] for one in shown if "mac/spark" in one["id"]] == [], "the log shows what is accepted"
+    assert [one["state"] for one in team.mac.wire("show", "mac/spark/5", "--json", check=False).jsonl()] == ["stored"]
+    assert hanging.poll() is None, "it still hangs"
+    hanging.terminate()
+    hanging.wait(20)
+    team.mac.env = before
+    team.reach_by(there)
+    team.sync_and_check()
+    assert read(team.spark) == [f"local {n}" for n in range(5)]
+
+
+# C10
+
+
+def test_c10_a_remote_that_is_away_costs_nothing_but_time(team):
+    elsewhere = team.remote.path.with_name("away.git")
+    team.remote.path.rename(elsewhere)
+    for n in range(3):
+        team.mac.send("spark", f"line {n}")
+        failed = team.mac.wire("sync", check=False)
+        assert failed.status == 6
+        assert "not found" in failed.stderr
+        assert "does not appear to be a git repository" in failed.stderr
+    (incident,) = incidents(team.mac)
+    assert (incident["code"], incident["count"]) == ("NOT_FOUND", 3)
+    seen = team.mac.json("status", check=False)
+    assert (seen["exit_status"], seen["unpushed"]) == (6, 3)
+    assert seen["oldest_unpushed_age_s"] > 0
+    elsewhere.rename(team.remote.path)
+    team.sync_and_check()
+    assert read(team.spark) == [f"line {n}" for n in range(3)]
+    assert incidents(team.mac) == []
+
+
+def test_c10_a_remote_that_moved_is_followed_where_a_person_says_so(team):
+    """Its new place stands in the configuration; what was accepted is compared with what is found there."""
+    team.mac.send("spark", "before")
+    team.settle()
+    moved = team.remote.path.with_name("moved.git")
+    team.remote.path.rename(moved)
+    for machine in team.machines:
+        config = machine.wire_home / "config.toml"
+        config.write_text(config.read_text("utf-8").replace(team.remote.url, str(moved)), "utf-8")
+    team.remote.path, team.remote.url = moved, str(moved)
+    team.mac.send("spark", "after")
+    team.sync_and_check()
+    assert read(team.spark) == ["before", "after"]
+    assert pin(team.mac).remote == team.mac.json("status", check=False)["remote"] == str(moved)
+    assert incidents(team.mac) == []
+
+
+# C11
+
+LABELS: dict[Fault, tuple[str, str]] = {
+    "401": ("AUTH", "authentication, http-401"),
+    "403": ("AUTH", "authentication, http-403"),
+    "404": ("NOT_FOUND", "not found, no-repository"),
+    "429": ("RATE_LIMIT", "rate limit, http-429"),
+    "500": ("NETWORK", "network, http-5xx"),
+    "login": ("AUTH", "authentication, not-git"),
+    "cut": ("NETWORK", "network, cut"),
+}
+URLS = {
+    "http://127.0.0.1:9/hub.git": ("NETWORK", "network, refused"),
+    "http://hub.example.invalid/hub.git": ("NETWORK", "network, dns"),
+    "https://127.0.0.1:{port}/hub.git": ("NETWORK", "network, tls"),
+}
+
+
+def test_c11_and_j1_every_failure_has_its_own_name_and_gits_own_reason(team, host):
+    """Also in what a program reads; and each is over as soon as the next try succeeds."""
+    there = host.url("hub.git")
+    team.reach_by(there)
+    expected = [(fault, there, *told) for fault, told in LABELS.items()]
+    expected += [(None, url.format(port=host.port), *told) for url, told in URLS.items()]
+    for fault, url, code, label in expected:
+        host.fault = fault
+        team.reach_by(url)
+        failed = team.mac.wire("sync", check=False)
+        assert failed.status == 6, str(failed)
+        assert f"git fetch failed ({label}): fatal: " in failed.stderr, str(failed)
+        assert not re.search("Traceback|RetryError|error inside wire", failed.stderr)
+        found = incidents(team.mac, code)
+        assert [one["subject"] for one in found] == ["remote"], (fault, url)
+        as_json = team.mac.wire("sync", "--json", check=False)
+        assert as_json.status == 6
+        assert as_json.json()["failure"]["reason"].startswith("git-")
+        assert label in as_json.json()["failure"]["error"]
+    host.fault = None
+    team.reach_by(there)
+    team.mac.wire("sync")
+    assert incidents(team.mac) == []
