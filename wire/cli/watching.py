@@ -171,9 +171,8 @@ def _print(found: Status) -> None:
         now = time.time()
         last_event = age(None if progress.event is None else now - progress.event)
         say(f"  last event {last_event}, last rescan {age(None if progress.rescan is None else now - progress.rescan)}")
-    say(
-        f"  remote {safe(redact_url(seen.config.remote))}, branch {seen.config.branch}, trust version {pin.trust_version}"
-    )
+    where = safe(redact_url(seen.config.remote))
+    say(f"  remote {where}, branch {seen.config.branch}, trust version {pin.trust_version}")
     if found.unpushed:
         oldest = f", the oldest from {found.oldest_unpushed}" if found.oldest_unpushed else ""
         say(f"  {found.unpushed} message(s) are not on the remote yet{oldest}")
