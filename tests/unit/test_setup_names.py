@@ -2,6 +2,7 @@
 
 import pytest
 
+from wire.protocol.names import valid_name
 from wire.setup.common import local_name
 
 NAMES = [
@@ -19,3 +20,19 @@ NAMES = [
 @pytest.mark.parametrize(("remote", "name"), NAMES)
 def test_a_name_from_the_remote_holds_no_secret(remote, name):
     assert local_name(remote) == name
+
+
+@pytest.mark.parametrize(
+    ("remote", "name"),
+    [
+        pytest.param("/srv/trust.git", "trust-wire", id="a folder of the layout"),
+        pytest.param("/srv/all", "all-wire", id="everybody"),
+        pytest.param("/srv/lpt1.git", "lpt1-wire", id="a device of Windows"),
+        pytest.param("/srv/wire.git", "wire", id="the one that a wire may have"),
+        pytest.param("/srv/" + "x" * 50, "x" * 32, id="too long"),
+        pytest.param("/", "wire", id="nothing"),
+    ],
+)
+def test_a_repository_may_be_called_what_no_wire_can_be(remote, name):
+    assert local_name(remote) == name
+    assert valid_name(name) or name == "wire"

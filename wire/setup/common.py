@@ -13,6 +13,7 @@ from wire.gitio import Git, redact_url, without_credentials
 from wire.keys import keyfile
 from wire.keys.trust import Chain
 from wire.protocol.encoding import Signer, fingerprint
+from wire.protocol.names import valid_name
 from wire.store import config as configs
 from wire.store import pin as pins
 from wire.store import trustfiles
@@ -149,7 +150,8 @@ def local_name(remote: str) -> str:
     """Return a wire's local name, from the last part of its remote."""
     last = without_credentials(remote).rstrip("/").rpartition("/")[2].rpartition(":")[2].removesuffix(".git").lower()
     name = "".join(c if c.isascii() and c.isalnum() else "-" for c in last).strip("-")[:32].strip("-")
-    return name or "wire"
+    # A repository may be called what no wire can be, `trust` or `all`.
+    return name if valid_name(name) or name == "wire" else f"{name[:27]}-wire".lstrip("-")
 
 
 def take_back(places: WirePlaces) -> None:

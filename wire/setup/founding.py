@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from wire.daemon import cycle
 from wire.daemon.shape import ATTRIBUTES, ATTRIBUTES_PATH, NEWEST_TRUST_PATH, trust_path
 from wire.daemon.site import INCOMING_REF, OUTGOING_REF, Site
+from wire.daemon.stamp import stamp
 from wire.errors import RemoteError, UsageError
 from wire.gitio import Git, GitFailed, Put, redact_url
 from wire.keys import keyfile
@@ -89,6 +90,7 @@ def init(
     chain = site.trust(pin)
     _seed(site, pin, chain)
     report = cycle.run(site)
+    stamp(site.places, report)
     if report.failure is not None:
         raise report.failure
     agent = config.agents[0]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from wire.daemon import cycle
 from wire.daemon.shape import Kind, classify, request_path
 from wire.daemon.site import INCOMING_REF, OUTGOING_REF, Site
+from wire.daemon.stamp import stamp
 from wire.errors import RemoteError, TrustError, UsageError
 from wire.gitio import Git, Put, redact_url
 from wire.keys import requests
@@ -92,6 +93,7 @@ def join(
     if owner is None:
         _ask(site, chain, signer, agent, role)
     report = cycle.run(site)
+    stamp(site.places, report)
     if report.failure is not None:
         raise report.failure
     chain = site.trust(site.pin())
