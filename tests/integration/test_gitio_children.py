@@ -81,6 +81,27 @@ def test_a_signal_that_ends_a_process_ends_its_child_first(tmp_path, environ, gi
     assert not procs.marked(f"WIRE_TEST_MARK={tmp_path}")
 
 
+def test_a_cancelled_child_that_goes_at_once_takes_its_deaf_helper_along(tmp_path, environ, git):
+    deaf = failing_ssh(tmp_path, environ, f"(trap '' TERM; touch {tmp_path}/deaf; exec sleep 600) &\nexec sleep 600")
+    slow = Git(git.git_dir, environ=deaf)
+    failures: list[GitFailed] = []
+
+    def wait() -> None:
+        with pytest.raises(GitFailed) as failed:
+            slow.ls_remote("ssh://wire@host.invalid/x.git", timeout=60)
+        failures.append(failed.value)
+
+    for _ in range(3):
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        eventually((tmp_path / "deaf").exists, what="the helper")
+        slow.cancel()
+        waiting.join(20)
+        assert failures.pop().kind is Kind.CANCELLED
+        assert not procs.marked(f"WIRE_TEST_MARK={tmp_path}")
+        (tmp_path / "deaf").unlink()
+
+
 def test_who_waits_for_a_child_tells_until_when(tmp_path, environ, git):
     """So that a watchdog can tell a thread that waits for a host from one that is stuck."""
     slow = Git(git.git_dir, environ=failing_ssh(tmp_path, environ, "exec sleep 600"))

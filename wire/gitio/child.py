@@ -184,7 +184,8 @@ class Runner:
         with self._lock:
             self._group = process.pid
         cut = talk.run(deadline)
-        if cut is not None:
+        if cut is not None or self._asked_to_end:
+            # Also where the child itself was quick to go: what it had started may not have been.
             self._end(process)
         # Once it has been waited for, its number may be another's.
         with self._lock:
