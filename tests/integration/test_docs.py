@@ -17,11 +17,13 @@ import click
 import pytest
 
 from support import gitcmd, oracle
-from support.checkout import ROOT
+from support.checkout import ROOT, tool
 from support.machine import Machine
 from support.remote import BareRemote
 from support.waiting import eventually
+from wire import errors
 from wire.cli import cli
+from wire.verbs.states import STATES
 
 PAGES = sorted(p for p in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests").rglob("*.md")])
 
@@ -230,6 +232,30 @@ def test_make_knows_the_targets_that_are_named(target):
 def test_make_demo_runs_the_installed_demo():
     makefile = (ROOT / "Makefile").read_text("utf-8")
     assert re.search(r"^demo: \$\(VENV\)/\.wheel.*\n\t\$\(BIN\)/wire demo$", makefile, re.M)
+
+
+def test_the_house_is_drawn_as_it_is_checked():
+    page = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    rooms = set(re.findall(r"`wire/([a-z_]+)(?:\.py)?`", page.split("## Style")[0]))
+    assert tool("floors").FLOORS.keys() - {"__init__"} <= rooms
+
+
+def test_the_readme_has_the_exit_statuses_and_the_states():
+    page = (ROOT / "README.md").read_text("utf-8")
+    statuses = [value for value in vars(errors).values() if isinstance(value, int)]
+    assert [int(number) for number in re.findall(r"^\| ([0-9]) \|", page, re.M)] == sorted(statuses)
+    assert tuple(re.findall(r"^\| `([a-z]+)` \|", page, re.M)) == STATES
+
+
+def test_the_readme_says_where_things_are(machines, remote):
+    mac = machines("mac")
+    bare = {"WIRE_HOME": None, "XDG_CONFIG_HOME": None, "XDG_DATA_HOME": None, "XDG_STATE_HOME": None}
+    mac.wire("init", remote.url, "--as", "mac", env=bare)
+    page = (ROOT / "README.md").read_text("utf-8")
+    places = re.findall(r"\| `~/([^`]+)` \|$", page, re.M)
+    assert len(places) == 4
+    for place in places:
+        assert (mac.home / place.replace("NAME", "hub")).exists(), place
 
 
 # Links
