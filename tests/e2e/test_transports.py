@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from support import oracle, procs, sshd, team
+from support.daemons import Inbox
 from support.http_git import HttpGit
 from support.machine import Machine
 from support.remote import BareRemote
@@ -68,8 +69,29 @@ def converse(mac: Machine, spark: Machine, remote: BareRemote) -> None:
 
 
 def masters(machine: Machine) -> list[str]:
-    """Return the ssh connections that wait for the next use."""
-    return [process.command for process in procs.marked(f"TEST_MACHINE={machine.root}") if "ssh" in process.command]
+    """Return the ssh connections that wait for the next use, which name their socket and lose their environment."""
+    return [one.command for one in procs.processes() if one.command.startswith(f"ssh: {machine.root}/")]
+
+
+def converse_by_daemons(mac: Machine, spark: Machine, remote: BareRemote) -> None:
+    """Send both ways, by daemons alone."""
+    inboxes = Inbox(mac), Inbox(spark)
+    for machine in (mac, spark):
+        machine.start_daemon("--log-level", "debug")
+    for number in range(2):
+        mac.send("spark", f"by daemon {number}")
+        spark.send("mac", f"by daemon {number}")
+        for inbox in inboxes:
+            inbox.gets([f"by daemon {number}"])
+    for machine in (mac, spark):
+        eventually(lambda machine=machine: machine.json("status", check=False)["healthy"], what="a healthy daemon")
+
+
+def stop(*machines: Machine, remote: BareRemote) -> None:
+    """Stop daemons and ask the oracle."""
+    for machine in machines:
+        assert machine.stop_daemon() == 0
+    oracle.check(machines, remote)
 
 
 def test_over_ssh(server, over_ssh, remote):
@@ -85,10 +107,23 @@ def test_over_ssh(server, over_ssh, remote):
     assert server.connections == before + 1, "fetch, push and the look at the tip share one connection"
     assert run.stat().st_mode & 0o777 == 0o700
 
+    converse_by_daemons(mac, spark, remote)
+    assert len(masters(mac)) == len(list(run.iterdir())) == 1, "a daemon keeps one"
+    before = server.connections
+    mac.wire("sync")
+    assert len(masters(mac)) == 1, "which a command uses and leaves"
+    assert server.connections == before
+    stop(mac, spark, remote=remote)
+    assert masters(mac) + masters(spark) == []
+    assert list(run.iterdir()) == []
+
 
 def test_over_http(host, machines, remote):
     remote.url = host.url(remote.path.name)
-    converse(machines("mac"), machines("spark"), remote)
+    mac, spark = machines("mac"), machines("spark")
+    converse(mac, spark, remote)
+    converse_by_daemons(mac, spark, remote)
+    stop(mac, spark, remote=remote)
 
 
 def test_over_a_file_url(machines, remote):
