@@ -9,6 +9,7 @@ import ast
 import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -188,6 +189,14 @@ def test_the_readme_from_top_to_bottom(machines, tmp_path):
         readers.run(command)
     assert len(mac.sent) == 5
     assert len(spark.sent) == 1
+    for block in blocks(ROOT / "README.md"):
+        if block.language == "python":
+            argv = [sys.executable, "-P", "-c", block.text]
+            ran = subprocess.run(argv, env=mac.environ(), cwd=mac.home, capture_output=True, text=True, timeout=60)
+            assert ran.returncode == 0, ran.stderr
+            mac.sent += ran.stdout.split()
+    assert len(mac.sent) == 6
+    wait_for(spark, 6)
     for machine in (mac, spark):
         eventually(lambda m=machine: m.wire("sync", check=False).status == 0, what="all in sync")
     url = next(iter(readers.remotes.values()))
