@@ -78,6 +78,11 @@ def test_words_are_read_back_as_they_were(words):
     assert unit.command(rendered(command=words)) == words
 
 
+@pytest.mark.parametrize("program", ['/opt/"x"/p', "/opt/it's/p", "/opt/a\\b/p", "/opt/$x/p"])
+def test_a_program_that_systemd_refuses_is_run_by_another(program):
+    assert unit.command(rendered(command=[program, "$y"])) == ["/usr/bin/env", program, "$y"]
+
+
 @pytest.mark.parametrize("value", ["/usr/bin:/bin", "a b", "50%", '"', "back\\slash", "$x", "", "a=b"])
 def test_variables_are_read_back_as_they_were(value):
     assert unit.environment(rendered(environment={"X": value, "PATH": "/usr/bin"})) == {"X": value, "PATH": "/usr/bin"}
@@ -99,7 +104,7 @@ def test_without_a_log_file_the_journal_has_it():
     "rest",
     [
         pytest.param({"command": ["python3", "x"]}, id="relative"),
-        pytest.param({"command": ["/opt/$x/python3"]}, id="dollar-in-the-program"),
+        pytest.param({"command": ["/opt/$x=y/python3"]}, id="dollar-and-equals-in-the-program"),
         pytest.param({"command": ["/opt/p", "a\nExecStartPre=/bin/sh"]}, id="newline-in-a-word"),
         pytest.param({"environment": {"X": "a\nb"}}, id="newline-in-a-value"),
         pytest.param({"environment": {"X": "a\udcff"}}, id="no-utf-8"),

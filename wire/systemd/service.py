@@ -230,7 +230,7 @@ def _notes(
         )
     remotes = [wire.remote for wire in configs.load(settings).wires]
     if not remotes:
-        notes.append("no wire is configured yet: wire init, or wire join; then: wire service restart")
+        notes.append("no wire is configured yet: wire init, or wire join; the daemon notices by itself")
     if any(transport.of(remote).kind == "ssh" for remote in remotes):
         if surroundings.missing_programs(variables["PATH"], ["ssh"]):
             notes.append(f"ssh not found in PATH={variables['PATH']}")

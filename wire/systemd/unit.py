@@ -58,15 +58,13 @@ def render(unit: Unit, version: str) -> bytes:
         UsageError: a path or value cannot stand in a unit (`bad-path`).
     """
     template = files(__package__).joinpath(f"{NAME}.in").read_text("utf-8")
-    program = unit.command[0]
-    if not program.startswith("/") or "$" in program:
-        raise UsageError(f"{program!r} cannot be a unit's program: an absolute path without $ is", reason="bad-path")
+    program, *arguments = _runnable(unit.command)
     lines = [f"Environment={_quoted(f'{name}={value}')}" for name, value in sorted(unit.environment.items())]
     if unit.unset:
         lines.append("UnsetEnvironment=" + " ".join(unit.unset))
     output = "journal" if unit.log_file is None else _APPEND + _plain(unit.log_file)
     for place, text in (
-        ("@EXEC@", " ".join([_quoted(program), *(_quoted(word).replace("$", "$$") for word in unit.command[1:])])),
+        ("@EXEC@", " ".join([_quoted(program), *(_quoted(word).replace("$", "$$") for word in arguments)])),
         ("@ENVIRONMENT@", "\n".join(lines)),
         ("@SUIDSGID@", f"RestrictSUIDSGID={'no' if unit.shared else 'yes'}"),
         ("@OUTPUT@", f"StandardOutput={output}\nStandardError={output}"),
@@ -110,6 +108,15 @@ def log_file(data: bytes) -> str | None:
     if not values or not values[-1].startswith(_APPEND):
         return None
     return _expanded(values[-1].removeprefix(_APPEND))
+
+
+def _runnable(command: Sequence[str]) -> Sequence[str]:
+    """Return words that systemd runs: it takes no program whose path has one of its own special characters."""
+    program = command[0]
+    special = any(character in program for character in "\"'\\$")
+    if not program.startswith("/") or (special and "=" in program):
+        raise UsageError(f"{program!r} cannot be the program of a unit", reason="bad-path")
+    return ["/usr/bin/env", *command] if special else command
 
 
 def _values(data: bytes, key: str) -> list[str]:
