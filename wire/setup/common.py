@@ -134,9 +134,13 @@ def configured(settings: Settings, name: str, remote: str) -> WireConfig | None:
 def own_key(settings: Settings, wire: str, agent: str) -> Signer:
     """Return the agent's key, made now unless an earlier run made it."""
     path = keyfile.key_path(settings.keys_dir, wire=wire, kind="agent", name=agent)
-    if os.path.lexists(path):
-        return keyfile.load_for(path, name=agent, kind="agent", wire=wire)
-    return keyfile.create(path, name=agent, kind="agent", wire=wire)
+    return key_held(settings, wire, agent) or keyfile.create(path, name=agent, kind="agent", wire=wire)
+
+
+def key_held(settings: Settings, wire: str, agent: str) -> Signer | None:
+    """Return the agent's key if this machine has one."""
+    path = keyfile.key_path(settings.keys_dir, wire=wire, kind="agent", name=agent)
+    return keyfile.load_for(path, name=agent, kind="agent", wire=wire) if os.path.lexists(path) else None
 
 
 def absolute_remote(remote: str) -> str:

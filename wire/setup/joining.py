@@ -20,6 +20,7 @@ from wire.setup.common import (
     carries_wire,
     configured,
     default_branch,
+    key_held,
     local_name,
     new_clone,
     own_key,
@@ -75,22 +76,17 @@ def join(
     config = configured(settings, name, remote)
     if config is None:
         config = _pin_wire(settings, remote, (version, digest), agent=agent, name=name, branch=branch)
-    elif agent not in config.agents:
-        config = config._replace(agents=(*config.agents, agent))
-        configs.update_wire(settings, config)
     site = Site.open(settings, config)
     chain = site.trust(site.pin())
     if not chain.passes(version, digest):
         raise not_the_checkpoint(chain, version, checkpoint)
+    _check_free(settings, chain, agent, remote, checkpoint)
+    if agent not in config.agents:
+        config = config._replace(agents=(*config.agents, agent))
+        configs.update_wire(settings, config)
+        site = Site.open(settings, config)
     signer = own_key(settings, chain.wire, agent)
-    owner = chain.owner(signer.key_id)
-    if owner is None and agent in chain.newest.agents:
-        raise UsageError(
-            f"the name {agent!r} belongs to another key on this wire",
-            reason="name-taken",
-            next_step=f"wire join {redact_url(remote)} --as ANOTHER-NAME --trust {checkpoint}",
-        )
-    if owner is None:
+    if chain.owner(signer.key_id) is None:
         _ask(site, chain, signer, agent, role)
     report = cycle.run(site)
     stamp(site.places, report)
@@ -134,12 +130,30 @@ def _pin_wire(
         git.fetch(remote, [f"+refs/heads/{branch}:{INCOMING_REF}"], max_bytes=FETCH_MAX_BYTES)
         chain = chain_at(git, INCOMING_REF)
         version, digest = checkpoint
+        shown = format_checkpoint(version, digest)
         if not chain.passes(version, digest):
-            raise not_the_checkpoint(chain, version, format_checkpoint(version, digest))
-        return write_down(settings, places, remote, branch, agent, chain, format_checkpoint(version, digest))
+            raise not_the_checkpoint(chain, version, shown)
+        # Before anything is written: a machine that thinks it is somebody else would see its own lines in theirs.
+        _check_free(settings, chain, agent, remote, shown)
+        return write_down(settings, places, remote, branch, agent, chain, shown)
     except BaseException:
         take_back(places)
         raise
+
+
+def _check_free(settings: Settings, chain: Chain, agent: str, remote: str, checkpoint: str) -> None:
+    """Raise UsageError (`name-taken`) where a name is somebody else's on the wire, an agent's or a group's."""
+    newest = chain.newest
+    held = key_held(settings, chain.wire, agent)
+    if held is not None and chain.owner(held.key_id) is not None:
+        return
+    if agent in newest.agents or agent in newest.groups:
+        whose = "belongs to another key" if agent in newest.agents else "is a group's"
+        raise UsageError(
+            f"the name {agent!r} {whose} on this wire",
+            reason="name-taken",
+            next_step=f"wire join {redact_url(remote)} --as ANOTHER-NAME --trust {checkpoint}",
+        )
 
 
 def _find_branch(git: Git, remote: str, heads: list[str]) -> str:
