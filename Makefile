@@ -6,6 +6,8 @@ PYTHON ?= python3
 JOBS ?= 2
 # More for pytest, as in: make test PYTEST_ARGS="tests/unit -k floors"
 PYTEST_ARGS ?=
+# What of the bench, as in: make bench BENCH_ARGS="--only send --json"
+BENCH_ARGS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -39,7 +41,7 @@ lint: $(VENV)/.extras ## style, formatting, types and import floors
 	$(BIN)/python tools/floors.py
 
 bench: $(BENCH_VENV)/.wheel ## measure against the floors of the same run, in a clean environment
-	$(BENCH_VENV)/bin/python -P bench/run.py
+	$(BENCH_VENV)/bin/python -P bench/run.py $(BENCH_ARGS)
 
 dev: $(VENV)/.extras ## an environment for work on the code: .venv with an editable install
 	$(BIN)/python $(PIP_INSTALL) --no-deps --no-build-isolation --force-reinstall --editable .

@@ -1,0 +1,83 @@
+"""What a command costs as a process, against an interpreter that does nothing, and in a long channel."""
+
+import statistics
+from collections.abc import Callable, Iterator
+
+from figures import PAIRS, Figure, Pairs, alternate, ms
+from history import LONG, SHORT, grow
+from world import BODY, Took, World, making
+
+HOW = "processes with their output thrown away, wall clock, {} alternating pairs"
+
+
+def send_and_tail() -> Iterator[Figure]:
+    """Measure `wire send`, and `wire tail --json` with nothing new."""
+    with making("mac", "spark") as here:
+        yield _against_nothing(
+            here,
+            "mac",
+            "send",
+            "`wire send` as a process, fsync included, over a bare `python -c pass`",
+            lambda: here.run("mac", "send", "spark", BODY),
+        )
+    with making("mac", "spark") as here:
+        here.run("mac", "send", "spark", BODY)
+        here.run("mac", "sync")
+        here.run("spark", "sync")
+        here.run("spark", "tail", "--json")
+        assert here["spark"].json("tail")["result"] == "nothing-new"
+        yield _against_nothing(
+            here,
+            "spark",
+            "tail",
+            "`wire tail --json` with nothing new, over a bare `python -c pass`",
+            lambda: here.run("spark", "tail", "--json"),
+        )
+
+
+def long_channel(here: World) -> Figure:
+    """Compare sending into a long channel with sending into a short one of the same machine.
+
+    Args:
+        here: where `mac/kay` holds the long one, see `history`.
+    """
+    grow(here, "mac", "spark", SHORT)
+    here.run("mac", "sync")
+    pairs = alternate(
+        lambda _: here.run("mac", "send", "spark", BODY).wall,
+        lambda _: here.run("mac", "send", "kay", BODY).wall,
+        pairs=2 * PAIRS,
+    )
+    return Figure(
+        "long",
+        f"`wire send` at {LONG:,} lines in the channel, over one at {SHORT}",
+        pairs.ratio,
+        1.3,
+        "x",
+        f"into the short channel, {ms(statistics.median(pairs.floor))}",
+        HOW.format(2 * PAIRS),
+        beside={"into the long one": ms(statistics.median(pairs.ours))},
+    )
+
+
+def _against_nothing(here: World, machine: str, name: str, what: str, ours: Callable[[], Took]) -> Figure:
+    cpu: tuple[list[float], list[float]] = ([], [])
+
+    def noted(found: Took, into: list[float]) -> float:
+        into.append(found.cpu)
+        return found.wall
+
+    pairs = alternate(lambda _: noted(here.floor(machine), cpu[0]), lambda _: noted(ours(), cpu[1]), pairs=2 * PAIRS)
+    return Figure(
+        name,
+        what,
+        pairs.ratio,
+        6,
+        "x",
+        f"python -c pass of the same environment, {ms(statistics.median(pairs.floor))}",
+        HOW.format(2 * PAIRS),
+        beside={
+            "ours": ms(statistics.median(pairs.ours)),
+            "the same by processor time": f"{Pairs(tuple(cpu[0]), tuple(cpu[1])).ratio:.2f} x",
+        },
+    )
