@@ -10,10 +10,11 @@ cycle reads the pin anew, since a command may have changed it meanwhile.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from wire.errors import IdentityError, TrustError, UsageError
+from wire.daemon.accepted import REF as ACCEPTED_REF
+from wire.errors import IdentityError, TrustError, UsageError, WireError
 from wire.gitio import Git
 from wire.keys import keyfile
 from wire.keys.trust import ACTIVE, Chain
@@ -72,9 +73,21 @@ class Site:
             Busy: another process has it for longer than `timeout` seconds.
         """
         with locked(self.places.lock("sync"), what=f"the wire {self.config.name!r}", timeout=timeout):
-            # Whoever held it before may have been killed; what locks our own refs now is nobody's.
-            self.git.clear_locks()
+            self._clear_leftovers()
             yield
+
+    def _clear_leftovers(self) -> None:
+        """Clear our own refs of what a kill or a loss of power left: locks of nobody, and files without an id."""
+        self.git.clear_locks()
+        own = (ACCEPTED_REF, VERIFIED_REF, INCOMING_REF, OUTGOING_REF)
+        if not self.git.clear_broken([*own, f"refs/heads/{self.config.branch}"]):
+            return
+        # The pin says what they were. Where that cannot be read either, the cycle itself finds out and says so.
+        with suppress(WireError):
+            pin = self.pin()
+            for name, commit in ((ACCEPTED_REF, pin.accepted_commit), (VERIFIED_REF, pin.verified)):
+                if commit is not None:
+                    self.git.update_ref(name, commit)
 
     def pin(self) -> Pin:
         """Return the pin as it is on disk now, at the remote that the configuration names.

@@ -174,6 +174,7 @@ _RULES: tuple[tuple[Kind, str, re.Pattern[str]], ...] = tuple(
         (Kind.MALFORMED, "bad-pack", r"did not send all necessary objects|pack has (bad object|\d+ unresolved)"),
         (Kind.LOCKED, "lock-file", r"Unable to create '.*\.lock': File exists|Another git process seems to be"),
         (Kind.RACE, "ref-moved", r"cannot lock ref '.*': (is at .* but expected|reference already exists)"),
+        (Kind.CORRUPT, "ref", r"cannot lock ref '.*': .*: reference broken"),
         (Kind.RACE, "ref-moved", r"cannot lock ref '.*': (unable to resolve|reference is missing)"),
         (Kind.RACE, "ref-moved", r"\((non-fast-forward|fetch first|stale info)\)|does not contain [0-9a-f]{40,64}\)"),
         (Kind.CORRUPT, "object", r"object file .* is empty|loose object [0-9a-f]+ .* is corrupt"),

@@ -12,6 +12,7 @@ What is below is wire's only way to git; `git.Git` gives it meaning. Rules that 
 import contextlib
 import fcntl
 import os
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
@@ -22,6 +23,8 @@ from wire.gitio.classify import GitFailed, Kind
 
 OWN_REFS = os.path.join("refs", "wire")
 """The part of the refs that nobody but wire writes."""
+
+_REF_CONTENT = re.compile(rb"(?:[0-9a-f]{40}|[0-9a-f]{64})\s*")
 
 # POSIX counts `ulimit -f` in blocks of 512 bytes. Where a stricter hard limit is in force, that one stays.
 _CAPPED = 'ulimit -c 0 2>/dev/null; ulimit -f "$0" 2>/dev/null; exec "$@"'
@@ -205,6 +208,21 @@ class Core:
                     if os.stat(path).st_ctime >= since:
                         os.unlink(path)
                         removed.append(path)
+        return removed
+
+    def clear_broken(self, names: Iterable[str]) -> list[str]:
+        """See `Git.clear_broken`."""
+        removed = []
+        for name in names:
+            path = os.path.join(self.git_dir, name)
+            try:
+                with open(path, "rb") as file:
+                    content = file.read(4096)
+            except OSError:
+                continue
+            if not content.startswith(b"ref: ") and _REF_CONTENT.fullmatch(content) is None:
+                os.unlink(path)
+                removed.append(name)
         return removed
 
     def _sweep(self, ended: Ended, began: float) -> int:

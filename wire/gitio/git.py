@@ -202,6 +202,10 @@ class Git:
         """Remove lock files on wire's own refs, left by a killed process; only under the wire's lock."""
         return self._core.clear_locks()
 
+    def clear_broken(self, names: Iterable[str]) -> list[str]:
+        """Remove refs that hold nothing, as a loss of power leaves them; return those of `names` that did."""
+        return self._core.clear_broken(names)
+
     # Remotes
 
     def fetch(self, remote: str, refspecs: Sequence[str], *, max_bytes: int, timeout: float | None = None) -> None:
