@@ -29,16 +29,17 @@ from wire.verbs.states import STATES
 PAGES = sorted(p for p in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests").rglob("*.md")])
 
 ELSEWHERE = {
-    "make demo": "tests/e2e/test_demo.py",
-    "make test": ".ci/run",
-    "make lint test": ".ci/run",
-    "make dev": "tests/unit/test_house_rules.py",
-    ". .venv/bin/activate": "Makefile",
-    "pytest tests/unit": ".ci/run",
-    "pipx install .": "Makefile",
-    "wire service install": "tests/support/user_systemd.py",
+    "make demo": ("tests/e2e/test_demo.py", '"demo"'),
+    "make test": (".ci/run", "make test"),
+    "make lint test": (".ci/run", "make lint"),
+    "make dev": ("Makefile", "--editable ."),
+    ". .venv/bin/activate": ("Makefile", "VENV := .venv"),
+    "pytest tests/unit": ("Makefile", "$(BIN)/pytest"),
+    "pipx install .": ("Makefile", "$(PIP_INSTALL) dist/*.whl"),
+    "wire service install": ("tests/e2e/test_service.py", '"service", "install"'),
 }
-"""Commands that would test the tests, install from the network, or need a service manager; and what runs them."""
+"""Commands that would test the tests, install from the network, or need a service manager; and what does it instead:
+a file, and words in it."""
 
 ENDLESS = {"wire tail -f"}
 """Commands that go on until they are stopped."""
@@ -157,8 +158,8 @@ class Readers:
             self.facts["fingerprint"] = found[1]
 
     def _instead(self, text: str) -> None:
-        runs = ROOT / ELSEWHERE[text]
-        assert runs.exists(), f"`{text}` is said to be run by {runs}, which is not there"
+        file, words = ELSEWHERE[text]
+        assert words in (ROOT / file).read_text("utf-8"), f"`{text}` is said to be run by {file}"
         if text == "wire service install":
             for machine in self.machines.values():
                 machine.start_daemon()

@@ -213,6 +213,14 @@ def test_a_terminal_gets_the_readable_form_and_a_pipe_one_line_each(pair):
     assert piped.count("\n") == len(TEXTS)
 
 
+def test_an_object_stands_on_one_line_in_a_pipe(pair):
+    mac, _ = pair
+    sent = mac.json("send", "all", '{"build": {"state": "grün"}, "tests": [1, 2]}')["id"]
+    mac.wire("sync", check=False)
+    shown = [line for line in mac.wire("log").stdout.split("\n") if line.startswith(sent)]
+    assert shown == [f'{sent} message {{"build": {{"state": "grün"}}, "tests": [1, 2]}}']
+
+
 @pytest.mark.parametrize(
     "environment",
     [

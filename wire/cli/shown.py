@@ -97,7 +97,7 @@ def _in_one_line(item: Item) -> str:
         return f"{item.id} {item.line.type} (cannot be shown: {one_line(item.why)})"
     subject = f"{one_line(item.members['subject'])}: " if "subject" in item.members else ""
     flags = f" [{','.join(item.flags)}]" if item.flags else ""
-    return f"{item.id} {item.line.type}{flags} {subject}{one_line(body_text(item.members), 2000)}"
+    return f"{item.id} {item.line.type}{flags} {subject}{one_line(body_text(item.members, compact=True), 2000)}"
 
 
 def _facts(here: Here, item: Item) -> dict[str, Any]:

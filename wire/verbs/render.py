@@ -31,10 +31,10 @@ def block(text: str, limit: int = 4000) -> str:
     return "\n".join(lines)
 
 
-def body_text(members: Mapping[str, Any]) -> str:
-    """Return the body as text; an object as JSON."""
+def body_text(members: Mapping[str, Any], *, compact: bool = False) -> str:
+    """Return the body as text; an object as JSON, on one line where that is asked for."""
     body = members.get("body", "")
-    return body if isinstance(body, str) else json.dumps(body, ensure_ascii=False, indent=1)
+    return body if isinstance(body, str) else json.dumps(body, ensure_ascii=False, indent=None if compact else 1)
 
 
 def age(seconds: float | None) -> str:
