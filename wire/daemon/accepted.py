@@ -15,8 +15,8 @@ from wire.protocol.chain import Position, lines_of, place
 from wire.protocol.line import parse
 
 REF = "refs/wire/accepted"
-BLOB_MAX = 8 * 1024 * 1024
-"""Bytes beyond which a blob is not read at all: thirty times what any lawful file has."""
+BLOB_MAX = 1 << 20
+"""Bytes beyond which a blob is not read at all: what a trust document may have, and four times what a segment has."""
 
 
 class Blobs:
@@ -78,6 +78,12 @@ class Accepted:
             return entry
         oid = entry or self.oids().get(path)
         return (self._blobs.get(oid) or b"") if oid else b""
+
+    def oid(self, channel: str, number: int) -> str | None:
+        """Return the object that holds a segment's accepted bytes, or None where that is not written yet."""
+        path = segment_path(channel, number)
+        entry = self._changed.get(path) or self.oids().get(path)
+        return entry if isinstance(entry, str) else None
 
     def oids(self) -> Mapping[str, str]:
         """Return path and object id of everything in the pinned commit."""

@@ -14,14 +14,14 @@ and files that were written before it.
 """
 
 import time
-from collections.abc import Iterable
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from wire.daemon.accepted import Accepted, Blobs
 from wire.daemon.collect import collect, take_over
+from wire.daemon.conditions import end_conditions
 from wire.daemon.findings import WIRE, Finding, raise_all
-from wire.daemon.judged import Before, Judged
+from wire.daemon.judged import Before, Judged, forks_in_force
 from wire.daemon.pending import Pending
 from wire.daemon.publish import Plan, heal_plan, plan, subject
 from wire.daemon.report import TROUBLE, Report
@@ -40,7 +40,6 @@ from wire.store.progress import Progress
 
 RACES = 8
 FETCH_MAX_BYTES = 512 * 1024 * 1024
-_CONDITIONS = ("PREFIX", "GAP", "FORCED", "TRUST", "TRUST_FORK", "TRUST_WITHHELD", "SHAPE", "KEY_UNKNOWN")
 
 
 class _RaceLost(Exception):
@@ -155,6 +154,8 @@ class _Cycle:
         if collected.ends:
             self._persist(collected.ends, collected.new)
         else:
+            # What a person did to the files of others is mended also when there is no news.
+            self.findings += refresh(self.site, self.accepted, self.pin.accepted, ())
             self._raise()
 
     @property
@@ -162,7 +163,9 @@ class _Cycle:
         return frozenset(self.signers)
 
     def _own_channels(self) -> list[str]:
-        return [channel for channel in self.pin.accepted if channel.partition("/")[0] in self.own]
+        """Return the channels that this machine publishes: not one in which two lines claim one place."""
+        forks = self.pin.forks
+        return [ch for ch in self.pin.accepted if ch.partition("/")[0] in self.own and ch not in forks]
 
     def _owes(self) -> bool:
         """Whether the remote lacks something of ours, as far as is known."""
@@ -197,7 +200,7 @@ class _Cycle:
             return
         self.report.tip = tip
         known = tip == self.pin.verified and self.pin.judged_trust == self.chain.newest.version
-        if known and not self.pending.due:
+        if known and not self.pending.due and self.pin.frozen is None:
             return
         self._settle(tip, self._judge(tip))
 
@@ -227,7 +230,7 @@ class _Cycle:
             ends=pin.accepted,
             published=pin.remote_seq,
             own=self.own,
-            frozen=frozenset(pin.forks),
+            forks=pin.forks,
         )
         return Verifier(self.site.git, self.blobs, self.accepted, before, tip).judge()
 
@@ -248,7 +251,8 @@ class _Cycle:
         for channel, data in judged.cut.items():
             keep_aside(self.site, channel, judged.ends[channel].seq, data)
         own = {ch: end for ch, end in {**self.pin.accepted, **judged.ends}.items() if ch.partition("/")[0] in self.own}
-        carried = {ch: judged.carried.get(ch, end.seq) for ch, end in own.items() if ch not in self.pin.forks}
+        forks = {**forks_in_force(self.pin.forks, judged.chain), **judged.forks}
+        carried = {ch: judged.carried.get(ch, end.seq) for ch, end in own.items() if ch not in forks}
         published = {
             **self.pin.remote_seq,
             **{ch: max(seq, min(self.pin.remote_seq.get(ch, 0), own[ch].seq)) for ch, seq in carried.items()},
@@ -263,22 +267,14 @@ class _Cycle:
             remote_seq=published,
             judged_trust=self.chain.newest.version,
             restore=judged.restore,
-            forks={**self._forks_in_force(), **judged.forks},
+            forks=forks,
             frozen=None,
         )
         self._persist(judged.ends, judged.new, tip)
-        self._end_conditions(judged.findings)
+        end_conditions(self.site.places, judged, self.chain)
         if moved or self.signers.keys() - before.keys():
             # Lines were issued again, or an agent of this machine was approved just now: they go out with this cycle.
             self._collect()
-
-    def _forks_in_force(self) -> dict[str, str]:
-        """A fork is over when its key no longer counts without bounds: a person revoked it at the position to keep."""
-        return {
-            channel: key_id
-            for channel, key_id in self.pin.forks.items()
-            if (owner := self.chain.owner(key_id)) is None or owner[1].status == "active"
-        }
 
     def _freeze(self) -> None:
         self._raise()
@@ -299,7 +295,7 @@ class _Cycle:
             for incident in incidents.list_(self.site.places.incidents_dir)
             if incident.code == "TRUST_FORK"
         )
-        wanted = plan(self.site.git, self.accepted, base, self.own, restore_trust=not forked)
+        wanted = plan(self.site.git, self.accepted, base, self.own, self.pin.forks, restore_trust=not forked)
         added = {ch: self.pin.accepted[ch].seq - self.pin.remote_seq.get(ch, 0) for ch in self._own_channels()}
         if wanted.needed:
             commit = self._push(base, [base], wanted, subject(added, self.own))
@@ -397,14 +393,6 @@ class _Cycle:
         if self.findings:
             self.report.raised += raise_all(self.site.places, self.findings, utc_now())
             self.findings.clear()
-
-    def _end_conditions(self, current: Iterable[Finding]) -> None:
-        """Note which conditions the tip no longer shows."""
-        shown = {(finding.code, finding.scope, finding.subject) for finding in current}
-        for incident in incidents.list_(self.site.places.incidents_dir):
-            key = (incident.code, incident.scope, incident.subject)
-            if incident.ended is None and incident.code in _CONDITIONS and key not in shown:
-                incidents.end(self.site.places.incidents_dir, incident.code, incident.scope, incident.subject)
 
     def _failed(self, error: GitFailed) -> None:
         self.report.failure = error

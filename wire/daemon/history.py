@@ -1,19 +1,26 @@
 """What happened between two tips, so that a rewrite that was undone a second later is still reported (step 6).
 
-The tip alone decides what is accepted. This looks at the commits on the way: each one must carry, of every channel, a
-beginning of what is now accepted, and never a shorter one than its parent. Git's object ids save the reading: an honest
-intermediate file is a prefix of bytes that were verified here, so its id can be computed from its size.
+The tip alone decides what is accepted. This looks at the commits on the way: each one must carry, of every channel, at
+least the lines that its parent carried, and nothing foreign. Git's object ids save the reading: an honest intermediate
+file is a beginning of bytes that were verified here, so its id can be computed from its size. What that does not
+explain is walked like a tip, as far as `INSPECTED` allows: nobody's commits may cost others more than that.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from wire.daemon.findings import Finding
-from wire.daemon.shape import Kind, classify
+from wire.daemon.accepted import BLOB_MAX
+from wire.daemon.findings import WIRE, Finding
+from wire.daemon.shape import Kind, carried, classify
 from wire.gitio import Change, Commit, Git
-from wire.protocol.chain import KeyRing, Position, lines_of, step
+from wire.protocol.chain import KeyRing, Position, lines_of, walk
 from wire.protocol.codes import Code
+from wire.protocol.line import parse
+
+INSPECTED = 16
+"""Changes of one channel that are read and walked at most; further ones are of the same kind or come to the tip."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +30,14 @@ class Known:
     Attributes:
         segment: the accepted bytes of (channel, segment), after the tip was judged.
         end: the accepted end of a channel.
-        trust: the accepted bytes of the documents, by version.
+        trust: the accepted documents and signature files, by version.
         wire: the wire id.
         keys: the trust's key ring.
     """
 
     segment: Callable[[str, int], bytes]
     end: Callable[[str], Position | None]
-    trust: Mapping[int, bytes]
+    trust: Mapping[int, tuple[bytes, bytes]]
     wire: str
     keys: KeyRing
 
@@ -38,20 +45,20 @@ class Known:
 def undone(git: Git, commits: Iterable[Commit], known: Known, tip: str) -> list[Finding]:
     """Return what the commits on the way did to accepted bytes, whether or not the tip still shows it."""
     touched = [
-        (commit, change)
+        (commit, carried(change), shape)
         for commit in commits
         for change in commit.changes
-        if classify(change.path, change.new_mode).kind in (Kind.SEGMENT, Kind.TRUST)
+        if (shape := classify(change.path)).kind in (Kind.SEGMENT, Kind.TRUST, Kind.TRUST_SIGNATURES)
     ]
-    sizes = git.sizes({oid for _, change in touched for oid in (change.old_oid, change.new_oid) if oid.strip("0")})
+    sizes = git.sizes({oid for _, change, _ in touched for oid in (change.old_oid, change.new_oid) if oid.strip("0")})
+    inspected: Counter[str] = Counter()
     findings: dict[tuple[str, str], Finding] = {}
-    for commit, change in touched:
-        shape = classify(change.path, change.new_mode)
-        if shape.kind is Kind.TRUST:
-            finding = _trust(change, known.trust.get(shape.number), sizes)
+    for commit, change, shape in touched:
+        if shape.kind is Kind.SEGMENT:
+            found = _segment(git, change, shape.channel, shape.number, known, sizes, inspected)
         else:
-            finding = _segment(git, change, shape.channel, shape.number, known, sizes)
-        if finding is not None:
+            found = _trust(change, known.trust.get(shape.number), shape.kind, sizes)
+        for finding in found:
             evidence = {**finding.evidence, "tip": tip, "commit": commit.oid, "path": change.path.decode("ascii")}
             if commit.parents:
                 evidence["parent"] = commit.parents[0]
@@ -69,55 +76,67 @@ def blob_id(data: bytes, like: str) -> str:
 
 
 def _segment(
-    git: Git, change: Change, channel: str, number: int, known: Known, sizes: Mapping[str, int]
-) -> Finding | None:
+    git: Git,
+    change: Change,
+    channel: str,
+    number: int,
+    known: Known,
+    sizes: Mapping[str, int],
+    inspected: Counter[str],
+) -> Iterator[Finding]:
     end = known.end(channel)
     if end is None:
-        return None
+        return
     accepted = known.segment(channel, number)
     before = _honest_size(change.old_oid, accepted, sizes)
     after = _honest_size(change.new_oid, accepted, sizes)
-    if after is not None:
-        if before is None or after >= before:
-            return None
-        lost = len(lines_of(accepted[after:before]))
-        return Finding(
+    if before is not None and after is not None and before <= after:
+        return
+    inspected[channel] += 1
+    if inspected[channel] > INSPECTED:
+        return
+
+    def lines(oid: str, honest: int | None) -> tuple[set[int], dict[Code, str]]:
+        """Return the numbers of the chain's lines that a blob carries, and what else it has."""
+        if honest is not None:
+            return {parse(raw).seq for raw in lines_of(accepted[:honest])}, {}
+        data = git.blobs([oid], max_size=BLOB_MAX)[oid]
+        if data is None:
+            return set(), {Code.SIZE: f"a segment of {sizes[oid]} bytes"}
+        found = walk(
+            end,
+            {number: data},
+            lambda n: known.segment(channel, n),
+            wire=known.wire,
+            channel=channel,
+            keys=known.keys,
+        )
+        here = {parse(raw).seq for raw in lines_of(accepted)} - {*found.lacking} | {line.seq for line in found.new}
+        return here, {piece.code: piece.why for piece in reversed(found.foreign)}
+
+    there, _ = lines(change.old_oid, before)
+    here, foreign = lines(change.new_oid, after)
+    if lost := sorted(there - here):
+        yield Finding(
             Code.PREFIX,
             channel,
-            f"history rewritten: a commit removed {lost} accepted line(s) of {channel}",
-            {"lines": lost, "segment": number},
+            f"history rewritten: a commit removed or changed {len(lost)} line(s) of {channel}, the first is "
+            f"{channel}/{lost[0]}",
+            {"first": lost[0], "last": lost[-1], "count": len(lost), "segment": number},
         )
-    data = git.blobs([change.new_oid], max_size=2 * len(accepted) + 65_536)[change.new_oid]
-    if data is None:
-        return Finding(Code.SIZE, channel, f"a commit carried a segment of {sizes.get(change.new_oid, 0)} bytes")
-    lines = lines_of(accepted)
-    kept = 0
-    carried = data.split(b"\n")
-    while kept < min(len(lines), len(carried)) and lines[kept] == carried[kept]:
-        kept += 1
-    if before is not None and kept < len(lines_of(accepted[:before])):
-        return Finding(
-            Code.PREFIX,
-            channel,
-            f"history rewritten: a commit changed accepted lines of {channel} from line {kept + 1} of segment "
-            f"{number} on",
-            {"segment": number, "line": kept + 1},
-        )
-    odd = next((raw for raw in carried[kept:] if raw and raw not in lines), None)
-    if odd is None:
-        return Finding(Code.REPLAY, channel, f"a commit repeated accepted lines of {channel}", {"segment": number})
-    verdict = step(end, odd, wire=known.wire, channel=channel, keys=known.keys)
-    code = Code.FORK if verdict.code is Code.REPLAY else verdict.code
-    if code is None or code is Code.KEY_UNKNOWN:
-        return None
-    return Finding(code, channel, f"a commit carried bytes in {channel} that are not its own: {verdict.why}")
+    for code, why in foreign.items():
+        if code is not Code.KEY_UNKNOWN:
+            yield Finding(code, channel, f"a commit carried bytes in {channel} that are not its own: {why}")
 
 
-def _trust(change: Change, document: bytes | None, sizes: Mapping[str, int]) -> Finding | None:
-    if document is None or _honest_size(change.new_oid, document, sizes) == len(document):
-        return None
-    what = "removed" if not change.new_oid.strip("0") else "changed"
-    return Finding(Code.TRUST, "wire", f"history rewritten: a commit {what} a trust version")
+def _trust(change: Change, held: tuple[bytes, bytes] | None, kind: Kind, sizes: Mapping[str, int]) -> Iterator[Finding]:
+    if held is None:
+        return
+    bytes_held = held[kind is Kind.TRUST_SIGNATURES]
+    if not change.new_oid.strip("0"):
+        yield Finding(Code.TRUST, WIRE, "history rewritten: a commit removed a trust version or its signatures")
+    elif _honest_size(change.new_oid, bytes_held, sizes) != len(bytes_held):
+        yield Finding(Code.TRUST, WIRE, "history rewritten: a commit changed a trust version or its signatures")
 
 
 def _honest_size(oid: str, accepted: bytes, sizes: Mapping[str, int]) -> int | None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from wire.daemon.findings import Finding
-from wire.keys.trust import Chain
+from wire.keys.trust import ACTIVE, Chain
 from wire.protocol.chain import Position
 from wire.protocol.line import Line
 
@@ -18,7 +18,7 @@ class Before:
         ends: accepted end per channel.
         published: per own channel, the number of the last line that the verified commit carried.
         own: names of this machine's approved agents.
-        frozen: channels that accept nothing.
+        forks: channels in which two valid lines claimed one place before, with the key that signed them.
     """
 
     chain: Chain
@@ -26,7 +26,7 @@ class Before:
     ends: Mapping[str, Position]
     published: Mapping[str, int]
     own: frozenset[str]
-    frozen: frozenset[str]
+    forks: Mapping[str, str]
 
 
 @dataclass(slots=True)
@@ -57,3 +57,15 @@ class Judged:
     pending: dict[str, int] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     frozen: Finding | None = None
+
+
+def forks_in_force(forks: Mapping[str, str], chain: Chain) -> dict[str, str]:
+    """Return the forks that are not over.
+
+    A fork is over when its key no longer counts without bounds: a person revoked it at the position to keep.
+    """
+    return {
+        channel: key_id
+        for channel, key_id in forks.items()
+        if (owner := chain.owner(key_id)) is None or owner[1].status == ACTIVE
+    }

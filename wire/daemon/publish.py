@@ -5,7 +5,7 @@ is the tip's. That is the rebase of single-writer files, and it touches no work 
 and illegal shapes below `_coordination/` disappear by it; nobody else's folder is touched.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 from wire.daemon.accepted import Accepted
@@ -25,20 +25,25 @@ class Plan:
     needed: bool
 
 
-def plan(git: Git, accepted: Accepted, tip: str, own: frozenset[str], *, restore_trust: bool) -> Plan:
+def plan(
+    git: Git, accepted: Accepted, tip: str, own: frozenset[str], forks: Container[str], *, restore_trust: bool
+) -> Plan:
     """Return what has to change at `tip`, so that it carries our folders and the trust exactly as accepted.
 
     Args:
         own: names of this machine's approved agents.
+        forks: channels in which two valid lines claim one place; nobody writes over either.
         restore_trust: false while two valid trust documents claim one number: then nobody touches `trust/`.
     """
     drops: list[Put | Drop] = []
     puts: list[Put | Drop] = []
     needed = False
     for change in git.diff(accepted.commit, tip):
+        if classify(change.path).channel in forks:
+            continue
         kind = classify(change.path, change.new_mode).kind
         ours = _is_below(change.path, own)
-        trust = kind in (Kind.TRUST, Kind.TRUST_SIGNATURES, Kind.NEWEST_TRUST, Kind.ATTRIBUTES)
+        trust = classify(change.path).kind in (Kind.TRUST, Kind.TRUST_SIGNATURES, Kind.NEWEST_TRUST, Kind.ATTRIBUTES)
         held = bool(change.old_oid.strip("0"))
         if held and (ours or (trust and restore_trust) or kind is Kind.ILLEGAL):
             puts.append(Put(change.path, oid=change.old_oid))

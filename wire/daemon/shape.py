@@ -7,6 +7,7 @@ of a plain file; anything else has an illegal shape and is left out of our next 
 from enum import Enum, auto
 from typing import NamedTuple
 
+from wire.gitio import Change
 from wire.protocol.names import parse_segment_name, valid_channel, valid_name
 
 ROOT = "_coordination"
@@ -53,7 +54,17 @@ def request_path(file_name: str) -> str:
     return f"{ROOT}/requests/{file_name}"
 
 
-def classify(path: bytes, mode: str) -> Shape:
+def carried(change: Change) -> Change:
+    """Return a change as a verifier takes it: a link, an executable or a submodule carries nothing, as if it were gone.
+
+    So a segment or a trust version that was made one of these is missed like one that was deleted, and put back.
+    """
+    if change.new_mode in (FILE_MODE, ABSENT_MODE):
+        return change
+    return change._replace(new_mode=ABSENT_MODE, new_oid="0" * len(change.new_oid))
+
+
+def classify(path: bytes, mode: str = FILE_MODE) -> Shape:
     """Return what a path with this mode is; a mode of all zeros (a path that is gone) counts as a plain file."""
     try:
         parts = path.decode("ascii").split("/")

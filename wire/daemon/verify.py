@@ -15,16 +15,17 @@ were verified here before. Nothing is decided by comparing one tip with another.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 
 from wire.daemon.accepted import Accepted, Blobs
 from wire.daemon.findings import WIRE, Finding
 from wire.daemon.history import Known, undone
-from wire.daemon.judged import Before, Judged
-from wire.daemon.shape import ATTRIBUTES, Kind, Shape, classify, segment_path
+from wire.daemon.judged import Before, Judged, forks_in_force
+from wire.daemon.shape import ATTRIBUTES, Kind, Shape, carried, classify, segment_path
 from wire.daemon.truststeps import TRUST_KINDS, TrustSteps
 from wire.gitio import Change, Commit, Git, GitFailed
-from wire.protocol.chain import Foreign, Position, line_at, walk
+from wire.protocol.chain import Foreign, KeyLike, KeyRing, Position, line_at, walk
 from wire.protocol.codes import Code
 from wire.protocol.encoding import sha256_hex
 from wire.protocol.line import Line, LineError, content
@@ -33,6 +34,22 @@ GROUP = 64
 """Segments of one channel that are walked at a time: bounds the memory of a first clone."""
 COMMITS_WALKED = 2_000
 SHOWN = 5
+
+
+@dataclass(slots=True)
+class _Walked:
+    """What the walk over one channel found beside new lines; `more` counts foreign pieces that are not listed."""
+
+    foreign: list[Foreign] = field(default_factory=list)
+    lacking: list[int] = field(default_factory=list)
+    more: int = 0
+
+
+class _Nobody:
+    """A key ring of nobody, with which a walk accepts nothing."""
+
+    def owner(self, key_id: str) -> tuple[str, KeyLike] | None:
+        return None
 
 
 class Verifier:
@@ -55,8 +72,9 @@ class Verifier:
         if before.verified is not None and before.verified != self._tip:
             descends, commits = self._history(before.verified)
         changes = self._git.diff(self._accepted.commit, self._tip)
-        shaped = [(change, classify(change.path, change.new_mode)) for change in changes]
-        self._shape(shaped)
+        self._shape([(change, classify(change.path, change.new_mode)) for change in changes])
+        shaped = [(carried(change), classify(change.path)) for change in changes]
+        self._attributes(shaped)
         trust = TrustSteps(self._blobs, self._accepted, before, judged, self._find)
         trust.versions([item for item in shaped if item[1].kind in TRUST_KINDS])
         trust.positions()
@@ -135,19 +153,8 @@ class Verifier:
                 paths=_shown(illegal),
                 modes=sorted({change.new_mode for change in illegal}),
             )
-        unknown = {
-            shape.channel.partition("/")[0]
-            for _, shape in present
-            if shape.kind is Kind.SEGMENT and shape.channel.partition("/")[0] not in self._before.chain.newest.agents
-        }
-        if unknown:
-            self._find(
-                Code.SHAPE,
-                WIRE,
-                f"folders of {len(unknown)} name(s) that the trust does not know; they are not read",
-                subject="unknown-names",
-                names=sorted(unknown)[:64],
-            )
+
+    def _attributes(self, shaped: Iterable[tuple[Change, Shape]]) -> None:
         for change, shape in shaped:
             if shape.kind is Kind.ATTRIBUTES and self._blobs.get(change.new_oid) != ATTRIBUTES:
                 self._judged.restore = True
@@ -157,28 +164,44 @@ class Verifier:
 
     def _channels(self, shaped: Iterable[tuple[Change, Shape]]) -> None:
         agents = self._judged.chain.newest.agents
-        known = [item for item in shaped if item[1].channel.partition("/")[0] in agents]
+        known, unknown = [], set()
+        for item in shaped:
+            sender = item[1].channel.partition("/")[0]
+            if sender in agents:
+                known.append(item)
+            else:
+                unknown.add(sender)
+        if unknown:
+            self._find(
+                Code.SHAPE,
+                WIRE,
+                f"folders of {len(unknown)} name(s) that the trust does not know; they are not read",
+                subject="unknown-names",
+                names=sorted(unknown)[:64],
+            )
+        frozen = forks_in_force(self._before.forks, self._judged.chain)
         for channel, items in groupby(sorted(known, key=_by_channel), key=lambda item: item[1].channel):
-            if channel in self._before.frozen:
-                continue
             changed = {shape.number: change for change, shape in items}
-            if channel.partition("/")[0] in self._before.own:
+            if channel in frozen:
+                # It accepts nothing, and what it has accepted is still missed where it is gone.
+                self._report_lacking(channel, self._walk(channel, self._end(channel), changed, _Nobody()).lacking)
+            elif channel.partition("/")[0] in self._before.own:
                 self._own_channel(channel, changed)
             else:
                 self._channel(channel, changed)
 
     def _channel(self, channel: str, changed: Mapping[int, Change]) -> None:
-        foreign, lacking = self._walk(channel, self._end(channel), changed)
-        self._report(channel, foreign)
-        self._report_lacking(channel, lacking)
+        found = self._walk(channel, self._end(channel), changed)
+        self._report(channel, found)
+        self._report_lacking(channel, found.lacking)
 
     def _own_channel(self, channel: str, changed: Mapping[int, Change]) -> None:
         """Judge a channel that this machine writes: the remote may lack what was not pushed, or know more than us."""
         judged = self._judged
         published = self._before.published.get(channel, 0)
         end = self._end(channel)
-        foreign, lacking = self._walk(channel, end, changed)
-        conflict = any(f.code is Code.FORK and f.line is not None and f.line.seq > published for f in foreign)
+        found = self._walk(channel, end, changed)
+        conflict = any(f.code is Code.FORK and f.line is not None and f.line.seq > published for f in found.foreign)
         if conflict and published < end.seq:
             # Lines of ours that nobody has yet, against lines of our key that we do not have: theirs stay where they
             # are, since others may have accepted them; ours are issued again behind them.
@@ -186,55 +209,66 @@ class Verifier:
             keep = self._accepted.position_at(channel, published, Position.start(judged.chain.wire, channel))
             self._accepted.cut(channel, end, keep)
             judged.ends[channel] = end = keep
-            foreign, lacking = self._walk(channel, keep, changed)
+            found = self._walk(channel, keep, changed)
         if judged.new.get(channel):
             judged.adopted[channel] = end
-        self._report(channel, foreign)
-        lost = [seq for seq in lacking if seq <= published]
+        self._report(channel, found)
+        lost = [seq for seq in found.lacking if seq <= published]
         self._report_lacking(channel, lost)
-        judged.carried[channel] = (lacking[0] - 1) if lacking else self._end(channel).seq
-        judged.restore = judged.restore or bool(lost or foreign)
+        judged.carried[channel] = (found.lacking[0] - 1) if found.lacking else self._end(channel).seq
+        judged.restore = judged.restore or bool(lost or found.foreign)
 
-    def _walk(self, channel: str, end: Position, changed: Mapping[int, Change]) -> tuple[list[Foreign], list[int]]:
-        judged = self._judged
-        foreign: list[Foreign] = []
-        lacking: list[int] = []
+    def _walk(self, channel: str, end: Position, changed: Mapping[int, Change], keys: KeyRing | None = None) -> _Walked:
+        """Walk the segments that differ, in order; see `walk`."""
+        found = _Walked()
         numbers = sorted(changed)
-        for start in range(0, len(numbers), GROUP):
-            group = numbers[start : start + GROUP]
-            self._blobs.fetch(oid for n in group for oid in (changed[n].old_oid, changed[n].new_oid))
-            carried: dict[int, bytes] = {}
-            for number in group:
-                change = changed[number]
-                data = self._blobs.get(change.new_oid) if change.new_mode in ("100644", "000000") else b""
-                if data is None:
-                    self._find(
-                        Code.SIZE,
-                        channel,
-                        f"segment {number} of {channel} is too large to be one and is not read",
-                        subject="segment",
-                        path=segment_path(channel, number),
-                        blob=change.new_oid,
-                    )
-                carried[number] = data or b""
-            found = walk(
-                end,
-                carried,
-                lambda number: self._accepted.segment(channel, number),
-                wire=judged.chain.wire,
-                channel=channel,
-                keys=judged.chain,
-            )
-            if found.new:
-                at_tip = {number: (changed[number].new_oid, data) for number, data in carried.items()}
-                self._accepted.append(channel, end, [line.raw for line in found.new], at_tip)
-                judged.new.setdefault(channel, []).extend(found.new)
-                judged.ends[channel] = end = found.end
-            foreign += found.foreign
-            lacking += found.lacking
-        return foreign, lacking
+        for index, number in enumerate(numbers):
+            # Nothing that stands behind a segment which carries no next line can be the next line: one such segment is
+            # looked at, so that what it is can be told, and the others are counted.
+            beyond = number > end.segment + 1
+            group = numbers[index : index + 1] if beyond else numbers[index : index + GROUP]
+            if beyond or index % GROUP == 0:
+                self._blobs.fetch(oid for n in group for oid in (changed[n].old_oid, changed[n].new_oid))
+            end = self._walk_segment(channel, end, number, changed[number], keys or self._judged.chain, found)
+            if beyond:
+                found.more += len(numbers) - index - 1
+                break
+        return found
 
-    def _report(self, channel: str, foreign: Sequence[Foreign]) -> None:
+    def _walk_segment(
+        self, channel: str, end: Position, number: int, change: Change, keys: KeyRing, walked: _Walked
+    ) -> Position:
+        judged = self._judged
+        data = self._blobs.get(change.new_oid)
+        if data is None:
+            self._find(
+                Code.SIZE,
+                channel,
+                f"segment {number} of {channel} is too large to be one and is not read",
+                subject="segment",
+                path=segment_path(channel, number),
+                blob=change.new_oid,
+            )
+        found = walk(
+            end,
+            {number: data or b""},
+            lambda n: self._accepted.segment(channel, n),
+            wire=judged.chain.wire,
+            channel=channel,
+            keys=keys,
+        )
+        if found.new:
+            lines = [line.raw for line in found.new]
+            self._accepted.append(channel, end, lines, {number: (change.new_oid, data or b"")})
+            judged.new.setdefault(channel, []).extend(found.new)
+            judged.ends[channel] = found.end
+        walked.foreign += found.foreign
+        walked.lacking += found.lacking
+        walked.more += found.more
+        return found.end
+
+    def _report(self, channel: str, found: _Walked) -> None:
+        foreign = found.foreign
         waiting = [item for item in foreign if item.code is Code.KEY_UNKNOWN]
         if waiting:
             self._judged.pending[channel] = len(waiting)
@@ -252,6 +286,7 @@ class Verifier:
                 begins=first.raw[:40],
                 sha256=sha256_hex(first.raw),
                 count=count,
+                more=found.more,
                 types=_types(item.line for item in foreign if item.code is code is not Code.SIGNATURE),
                 **({"other_head": first.line.head} if first.line is not None else {}),
             )
@@ -352,7 +387,10 @@ class Verifier:
         return Known(
             segment=self._accepted.segment,
             end=ends.get,
-            trust={document.version: document.raw for document in judged.chain.documents},
+            trust={
+                document.version: (document.raw, signatures)
+                for document, signatures in zip(judged.chain.documents, judged.chain.signatures, strict=True)
+            },
             wire=judged.chain.wire,
             keys=judged.chain,
         )

@@ -5,16 +5,19 @@ exactly the accepted bytes, appended in place, so that somebody who tails one se
 """
 
 import os
+import stat
 from collections.abc import Collection, Mapping
 
 from wire.daemon.accepted import Accepted
 from wire.daemon.collect import GRACE_SECONDS
 from wire.daemon.findings import Finding
+from wire.daemon.history import blob_id
 from wire.daemon.site import Site
-from wire.protocol.chain import Position
+from wire.errors import StoreError
+from wire.protocol.chain import SEGMENT_MAX, Position
 from wire.protocol.encoding import sha256_hex
 from wire.protocol.names import segment_name
-from wire.store.files import atomic_write, private_folder
+from wire.store.files import atomic_write, private_folder, read_bytes
 from wire.store.mending import mend
 
 
@@ -33,7 +36,9 @@ def refresh(site: Site, accepted: Accepted, ends: Mapping[str, Position], change
             tag = end.head if number == end.segment else None
             name = f"{channel}/{segment_name(number)}"
             path = os.path.join(site.places.coordination, name)
-            if channel not in changed and not site.signatures.changed(path, tag):
+            if channel not in changed and (
+                not site.signatures.changed(path, tag) or _is_blob(site, path, tag, accepted.oid(channel, number))
+            ):
                 continue
             wanted = accepted.segment(channel, number)
             done = mend(site.places.coordination, name, wanted, site.places.aside_dir, grace=GRACE_SECONDS)
@@ -51,6 +56,19 @@ def refresh(site: Site, accepted: Accepted, ends: Mapping[str, Position], change
                     )
                 )
     return findings
+
+
+def _is_blob(site: Site, path: str, tag: str | None, oid: str | None) -> bool:
+    """Return whether a file holds exactly the bytes of a blob, which is told without reading the blob."""
+    try:
+        seen = os.stat(path, follow_symlinks=False)
+        data = read_bytes(path) if stat.S_ISREG(seen.st_mode) and seen.st_size <= SEGMENT_MAX else None
+    except (OSError, StoreError):
+        return False
+    if data is None or oid is None or blob_id(data, oid) != oid:
+        return False
+    site.signatures.remember(path, tag, seen=seen)
+    return True
 
 
 def keep_aside(site: Site, channel: str, seq: int, data: bytes) -> None:

@@ -14,12 +14,12 @@ The numbers are those of PROTOCOL.md:
     6g  seq and prev            REPLAY, GAP, FORK
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
 from wire.protocol.codes import Code
 from wire.protocol.encoding import LINE_TYPE, verify
-from wire.protocol.line import Line, LineError, genesis, head, parse
+from wire.protocol.line import LINE_MIN, Line, LineError, genesis, head, parse
 
 SEGMENT_MAX = 262_144
 """Bytes of one segment; a line goes to the next segment if and only if it would exceed this."""
@@ -72,6 +72,9 @@ class Step(NamedTuple):
     after: Position
 
 
+FOREIGN_MAX = 1_000
+"""Foreign pieces of a walk that are listed, but for forks; beyond, they are counted: a million newlines cost little."""
+
 _COPY = "a copy of an accepted line in another place"
 
 
@@ -93,8 +96,11 @@ class Walk(NamedTuple):
     end: Position
     new: tuple[Line, ...]
     foreign: tuple[Foreign, ...]
+    """The first `FOREIGN_MAX` of them, or a few more."""
     lacking: tuple[int, ...]
     """The numbers of accepted lines that the tip lacks, ascending."""
+    more: int = 0
+    """How many foreign pieces there are beyond those listed."""
 
 
 def place(position: Position, length: int) -> tuple[int, int]:
@@ -168,6 +174,7 @@ def walk(
     new: list[Line] = []
     foreign: list[Foreign] = []
     lacking: list[int] = []
+    more = 0
     position = end
     for number in sorted(carried):
         known = accepted(number) if number <= end.segment else b""
@@ -175,6 +182,10 @@ def walk(
         foreign.extend(Foreign(Code.REPLAY, _COPY, number, at, len(raw) + 1, None, raw) for at, raw in copies)
         lacking.extend(parse(raw).seq for raw in lost)
         for offset, raw, complete in unknown:
+            full = len(foreign) >= FOREIGN_MAX
+            if full and len(raw) < LINE_MIN:
+                more += 1
+                continue
             verdict = _judge(position, raw, complete, number, wire=wire, channel=channel, keys=keys)
             if verdict.code is None and verdict.line is not None:
                 new.append(verdict.line)
@@ -186,8 +197,11 @@ def walk(
                 taken = line_at(seq, end.segment, accepted) if seq <= end.seq else new[seq - end.seq - 1].raw
                 if taken != raw:
                     code, why = Code.FORK, f"a second valid line {seq}"
-            foreign.append(Foreign(code, why, number, offset, len(raw) + complete, verdict.line, raw))
-    return Walk(position, tuple(new), tuple(foreign), tuple(lacking))
+            if full and code is not Code.FORK:
+                more += 1
+            else:
+                foreign.append(Foreign(code, why, number, offset, len(raw) + complete, verdict.line, raw))
+    return Walk(position, tuple(new), tuple(foreign), tuple(lacking), more)
 
 
 def lines_of(data: bytes) -> list[bytes]:
@@ -228,36 +242,37 @@ def _key_counts(key: KeyLike, line: Line) -> bool:
 
 def _split(data: bytes, start: int) -> Iterator[tuple[int, bytes, bool]]:
     """Yield (offset, bytes, complete) of the lines from `start` on."""
-    while start < len(data):
-        stop = data.find(b"\n", start)
-        if stop < 0:
-            yield start, data[start:], False
-            return
-        yield start, data[start:stop], True
-        start = stop + 1
+    pieces = data[start:].split(b"\n")
+    last = pieces.pop()
+    for raw in pieces:
+        yield start, raw, True
+        start += len(raw) + 1
+    if last:
+        yield start, last, False
 
 
 def _sort(
     known: bytes, carried: bytes
 ) -> tuple[Iterable[tuple[int, bytes, bool]], list[bytes], list[tuple[int, bytes]]]:
-    """Sort a carried segment into (unknown lines, known ones that it lacks, copies of known ones out of place)."""
+    """Sort a carried segment into (unknown pieces, known lines that it lacks, copies of known ones out of place)."""
     if carried.startswith(known):
         return _split(carried, len(known)), [], []
     order = lines_of(known)
     rank = {raw: index for index, raw in enumerate(order)}
-    unknown: list[tuple[int, bytes, bool]] = []
     copies: list[tuple[int, bytes]] = []
     lost: list[bytes] = []
     expected = 0
     for offset, raw, complete in _split(carried, 0):
         index = rank.get(raw) if complete else None
         if index is None:
-            unknown.append((offset, raw, complete))
-        elif index < expected:
+            continue
+        if index < expected:
             copies.append((offset, raw))
         else:
             lost.extend(order[expected:index])
             expected = index + 1
+    # Not gathered in the loop above: there may be a million of them.
+    unknown = (piece for piece in _split(carried, 0) if not (piece[2] and piece[1] in rank))
     return unknown, lost + order[expected:], copies
 
 

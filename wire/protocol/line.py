@@ -24,6 +24,8 @@ from wire.protocol.names import valid_channel
 
 LINE_MAX = 65_536
 """Bytes of one line, its newline included."""
+LINE_MIN = 361
+"""Bytes that no line has fewer of, without its newline."""
 
 _PREFIX = re.compile(
     r'\{"v":1,"wire":"([0-9a-f]{32})","from":"([a-z0-9-]{1,32})","to":"([a-z0-9-]{1,32})","seq":([1-9][0-9]{0,14}),'
