@@ -448,6 +448,32 @@ def test_a_batch_over_three_segments_is_whole_or_taken_back(places, monkeypatch,
     assert len(lines(places)) == 10
 
 
+def test_several_channels_are_built_before_one_is_written(places, monkeypatch):
+    other = Author("mac/all")
+    builds = {CHANNEL: (MAC.saying("one"), None), "mac/all": (other.saying("two", "three"), None)}
+
+    def refuse(end):
+        raise UsageError("too large")
+
+    with pytest.raises(UsageError):
+        journal.append_all(places, WIRE, {**builds, CHANNEL: (refuse, None)})
+    assert journal.tail(places, WIRE, "mac/all").seq == 0
+    real = os.write
+
+    def short(fd, data):
+        return real(fd, bytes(data)[:10] if b'"to":"spark"' in bytes(data) else data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", short)
+        with pytest.raises(DiskFull, match=r"stored before, not to be sent again: mac/all/1, mac/all/2$"):
+            journal.append_all(places, WIRE, builds)
+    # In the order of their names, so that two who want the same channels do not wait for each other.
+    assert journal.tail(places, WIRE, CHANNEL).seq == 0
+    ends = journal.append_all(places, WIRE, {**builds, "mac/all": (other.saying(), None)})
+    assert [end.seq for end in ends[CHANNEL]] == [1]
+    assert ends["mac/all"] == []
+
+
 def test_a_short_write_is_taken_back(places, monkeypatch):
     send(places, "one")
     before = content(places)

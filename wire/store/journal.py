@@ -24,8 +24,8 @@ What it does not do: verify signatures (the daemon verifies its own lines like a
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -68,6 +68,8 @@ class Finding(NamedTuple):
     evidence: dict[str, Any]
 
 
+Build = Callable[[Position], list[bytes]]
+"""Gets a channel's end, under its lock, and returns signed lines that follow it, each with its newline."""
 OnIncident = Callable[[Finding], None]
 
 
@@ -136,34 +138,64 @@ def append(
     places: WirePlaces,
     wire: str,
     channel: str,
-    build: Callable[[Position], list[bytes]],
+    build: Build,
     *,
     copy_to: str | None = None,
     on_incident: OnIncident | None = None,
     floor: Position | None = None,
     timeout: float | None = _LOCK_TIMEOUT,
 ) -> list[Position]:
-    """Add lines to a channel, all of them durably or none.
+    """Add lines to one channel; see `append_all`."""
+    builds = {channel: (build, floor)}
+    return append_all(places, wire, builds, copy_to=copy_to, on_incident=on_incident, timeout=timeout)[channel]
+
+
+def append_all(
+    places: WirePlaces,
+    wire: str,
+    builds: Mapping[str, tuple[Build, Position | None]],
+    *,
+    copy_to: str | None = None,
+    on_incident: OnIncident | None = None,
+    timeout: float | None = _LOCK_TIMEOUT,
+) -> dict[str, list[Position]]:
+    """Add lines to channels, all lines of a channel durably or none; none is written before all are built.
 
     Args:
-        build: gets the channel's end, returns signed lines that follow it, each with its newline. Called once, under
-            the lock; what it raises leaves the channel as it was. An empty list adds nothing.
+        builds: per channel what makes its lines (what it raises leaves all channels as they were), and the end that is
+            known to be accepted: a journal that is behind it lost something.
         copy_to: the clone's `_coordination`, to append the same bytes to its view; a failing copy is left for the
             daemon.
-        floor: the end that is known to be accepted: a journal that is behind it lost something.
-        timeout: seconds to wait for the channel's lock.
+        timeout: seconds to wait for a channel's lock.
 
-    Returns:
-        The end after each line.
+    Returns the end after each line, per channel.
 
     Raises:
-        DiskFull: no space; nothing was added.
+        DiskFull: no space; nothing was added to the channel. The text names the lines of others written before.
         StoreError: reason `journal-behind` or `journal-damaged`: the daemon has to rebuild the journal first.
-        Busy: the lock is held for longer than `timeout`.
+        Busy: a lock is held for longer than `timeout`.
     """
-    with hold(places, wire, channel, timeout=timeout, on_incident=on_incident) as held:
-        end = settle(held, floor=floor)
-        return _add(held, end, build(end), copy_to)
+    done: dict[str, list[Position]] = {}
+    with ExitStack() as stack:
+        # In one order everywhere, so that two who want the same channels do not wait for each other.
+        held = [
+            stack.enter_context(hold(places, wire, channel, timeout=timeout, on_incident=on_incident))
+            for channel in sorted(builds)
+        ]
+        ready = []
+        for one in held:
+            build, floor = builds[one.channel]
+            end = settle(one, floor=floor)
+            ready.append((one, end, build(end)))
+        for one, end, lines in ready:
+            try:
+                done[one.channel] = _add(one, end, lines, copy_to)
+            except StoreError as error:
+                if stored := [f"{channel}/{after.seq}" for channel, ends in done.items() for after in ends]:
+                    error.message += f"; stored before, not to be sent again: {', '.join(stored)}"
+                    error.args = (error.message,)
+                raise
+    return done
 
 
 def extend(held: Held, lines: Iterable[bytes], *, copy_to: str | None = None) -> list[Position]:

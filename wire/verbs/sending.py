@@ -8,7 +8,7 @@ assumed (`state_of`). Nothing about the remote can make sending fail.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from wire.errors import NotReached, UsageError
@@ -64,7 +64,7 @@ class Outcome(NamedTuple):
 
 
 def send(here: Here, drafts: Sequence[Draft]) -> Outcome:
-    """Sign and store messages of the chosen agent, all of them or, per channel, none.
+    """Sign and store messages of the chosen agent, all of them or none, unless the disk fills up between two channels.
 
     Args:
         drafts: in the order in which they are to stand; several recipients are several channels.
@@ -72,7 +72,7 @@ def send(here: Here, drafts: Sequence[Draft]) -> Outcome:
     Raises:
         UsageError: a draft is not lawful; nothing was written.
         IdentityError: the agent's key cannot be used.
-        DiskFull, StoreError: nothing of the channel was written.
+        DiskFull, StoreError: nothing of the channel was written; the text names what was stored in others before.
     """
     pin = here.pin()
     agent = here.agent()
@@ -87,7 +87,15 @@ def send(here: Here, drafts: Sequence[Draft]) -> Outcome:
                 reason="bad-recipient",
             )
         channels.setdefault(f"{agent}/{draft.to}", []).append(draft)
-    results = {channel: iter(_send_channel(here, pin, signer, channel, mine)) for channel, mine in channels.items()}
+    builders = {channel: _Builder(here, pin, signer, channel, mine) for channel, mine in channels.items()}
+    ends = journal.append_all(
+        here.places,
+        pin.wire,
+        {channel: (builder.build, pin.accepted.get(channel)) for channel, builder in builders.items()},
+        copy_to=here.places.coordination,
+        on_incident=lambda found: _raise(here, found),
+    )
+    results = {channel: builder.sent(ends[channel]) for channel, builder in builders.items()}
     sent = tuple(next(results[f"{agent}/{draft.to}"]) for draft in drafts)
     return Outcome(sent, _warnings(pin, agent, signer, {draft.to for draft in drafts}))
 
@@ -134,28 +142,38 @@ def wait(here: Here, ids: Sequence[str], state: str, timeout: float) -> list[Sen
         time.sleep(_POLL_SECONDS)
 
 
-def _send_channel(here: Here, pin: Pin, signer: Signer, channel: str, drafts: Sequence[Draft]) -> list[Sent]:
-    sender, _, recipient = channel.partition("/")
-    trust = f"{pin.trust_version}:{pin.trust_hash[:16]}"
-    back = pin.accepted.get(f"{recipient}/{sender}")
-    ack = [back.seq, back.head] if back is not None and back.seq and recipient in pin.names.agents else None
-    known: list[Sent | None] = []
+class _Builder:
+    """Makes the lines of one channel, once its end is known."""
 
-    def build(end: Position) -> list[bytes]:
+    def __init__(self, here: Here, pin: Pin, signer: Signer, channel: str, drafts: Sequence[Draft]) -> None:
+        self._here = here
+        self._pin = pin
+        self._signer = signer
+        self._channel = channel
+        self._drafts = drafts
+        self._known: list[Sent | None] = []
+
+    def build(self, end: Position) -> list[bytes]:
+        """Return the signed lines that follow `end`; a draft whose `idem` was sent before makes none."""
+        pin, channel = self._pin, self._channel
+        sender, _, recipient = channel.partition("/")
+        trust = f"{pin.trust_version}:{pin.trust_hash[:16]}"
+        back = pin.accepted.get(f"{recipient}/{sender}")
+        ack = [back.seq, back.head] if back is not None and back.seq and recipient in pin.names.agents else None
         lines: list[bytes] = []
         seq, prev = end.seq, end.head
         now = utc_now()
         issued: dict[str, tuple[int, bytes]] = {}
-        for draft in drafts:
+        for draft in self._drafts:
             if draft.idem is not None:
-                earlier = issued.get(draft.idem) or _find_idem(here, channel, end, draft.idem)
+                earlier = issued.get(draft.idem) or _find_idem(self._here, channel, end, draft.idem)
                 if earlier is not None:
                     _same_content(draft, earlier[1], f"{channel}/{earlier[0]}")
-                    known.append(Sent(f"{channel}/{earlier[0]}", state_of(pin, channel, earlier[0]), True))
+                    self._known.append(Sent(f"{channel}/{earlier[0]}", state_of(pin, channel, earlier[0]), True))
                     continue
             seq += 1
             line = seal(
-                signer,
+                self._signer,
                 wire=pin.wire,
                 sender=sender,
                 recipient=recipient,
@@ -171,21 +189,14 @@ def _send_channel(here: Here, pin: Pin, signer: Signer, channel: str, drafts: Se
             if draft.idem is not None:
                 issued[draft.idem] = (seq, line[:-1])
             lines.append(line)
-            known.append(None)
+            self._known.append(None)
         return lines
 
-    ends = iter(
-        journal.append(
-            here.places,
-            pin.wire,
-            channel,
-            build,
-            copy_to=here.places.coordination,
-            floor=pin.accepted.get(channel),
-            on_incident=lambda found: _raise(here, found),
-        )
-    )
-    return [sent or Sent(f"{channel}/{next(ends).seq}", STORED) for sent in known]
+    def sent(self, ends: Sequence[Position]) -> Iterator[Sent]:
+        """Yield what became of each draft, in their order."""
+        stored = iter(ends)
+        for known in self._known:
+            yield known or Sent(f"{self._channel}/{next(stored).seq}", STORED)
 
 
 def _find_idem(here: Here, channel: str, end: Position, idem: str) -> tuple[int, bytes] | None:
