@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from wire.errors import UsageError
+from wire.errors import StoreError, UsageError
 from wire.gitio import Repository, discover, work_trees
 from wire.store.config import WireConfig
 from wire.store.files import atomic_write, read_bytes, store_error
@@ -172,7 +172,10 @@ def _inactive(tree: Repository, path: str, call: str) -> tuple[str, str | None]:
     """Return why a work tree does not run wire's verification, and what mends that; empty where it does."""
     runs = os.path.join(tree.hooks_dir, HOOK)
     elsewhere = os.path.realpath(runs) != os.path.realpath(path)
-    text = read_bytes(runs)
+    try:
+        text = read_bytes(runs)
+    except StoreError:  # below something that is no folder, such as /dev/null
+        text = None
     if text is None or not _calls(text):
         if elsewhere:
             folder = shlex.quote(os.path.dirname(path))
