@@ -426,4 +426,5 @@ class _Cycle:
                 incidents.end(self.site.places.incidents_dir, "CLONE_STATE", WIRE, over)
             if done.commit != self.pin.tidied:
                 self.pin = self.site.save(replace(self.pin, tidied=done.commit))
-            self.site.signatures.remember(self.site.places.git_dir, tip)
+            # Tidying changes the folder itself: without `ours`, looks in quick succession would tidy for ever.
+            self.site.signatures.remember(self.site.places.git_dir, tip, ours=True)

@@ -107,15 +107,18 @@ class Signatures:
         """Return whether a file has to be looked at: it changed, is new, or was remembered with another tag."""
         return self._known.get(path) != (_signature(path), tag)
 
-    def remember(self, path: str, tag: object = None, *, seen: os.stat_result | None = None) -> None:
+    def remember(
+        self, path: str, tag: object = None, *, seen: os.stat_result | None = None, ours: bool = False
+    ) -> None:
         """Note that a file was looked at.
 
         Args:
             tag: what it was compared with.
             seen: its status before it was read; taken now when omitted.
+            ours: we changed it ourselves just now, and somebody else's change in the same moment may wait.
         """
         signature = _signature(path) if seen is None else _signature_of(seen)
-        if signature and time.time_ns() - signature[3] < _RACY_NS:
+        if signature and not ours and time.time_ns() - signature[3] < _RACY_NS:
             self._known.pop(path, None)
         else:
             self._known[path] = (signature, tag)
