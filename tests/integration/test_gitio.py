@@ -183,6 +183,48 @@ def test_refs_change_together_or_not_at_all(git):
     assert git.symbolic_ref("HEAD") is None
 
 
+def _without_children(git: Git) -> Git:
+    """Return an object on the same repository that finds no git at all."""
+    return Git(git.git_dir, environ={"PATH": "/nonexistent"})
+
+
+def test_a_ref_in_a_file_of_its_own_needs_no_child(git):
+    first = commit(git, None, Put(b"a", b"1"))
+    git.update_ref("refs/heads/wire", first)
+    git.symbolic_ref("HEAD", "refs/heads/wire")
+    alone = _without_children(git)
+    assert alone.resolve(OUT) == alone.resolve("HEAD") == first
+    assert alone.symbolic_ref("HEAD") == "refs/heads/wire"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("refs/wire/packed", id="packed"),
+        pytest.param("refs/heads/not there", id="a name that no ref has"),
+        pytest.param("refs/wire/out^{tree}", id="more than a ref"),
+        pytest.param("refs/wire/../wire/out", id="a way around"),
+        pytest.param("refs/wire/broken", id="torn"),
+        pytest.param("refs/wire/loop", id="a loop"),
+        pytest.param("refs/wire/link", id="a link"),
+    ],
+)
+def test_what_a_ref_file_does_not_tell_is_asked_of_git(git, name):
+    made = commit(git, None, Put(b"a", b"1"))
+    git.update_ref("refs/wire/packed", made)
+    git.run("pack-refs", "--all")
+    folder = Path(git.git_dir) / "refs" / "wire"
+    folder.mkdir(exist_ok=True)
+    (folder / "broken").write_text(made[:20])
+    (folder / "loop").write_text("ref: refs/wire/loop\n")
+    (folder / "link").symlink_to("../../packed-refs")
+    with pytest.raises(GitFailed) as failed:
+        _without_children(git).resolve(name)
+    assert failed.value.kind is Kind.GIT_MISSING
+    if name == "refs/wire/packed":
+        assert git.resolve(name) == made
+
+
 @pytest.mark.parametrize("name", ["--all", "", "a..b", "a\nb"])
 def test_options_never_come_in_as_names(git, name):
     for call in (git.entries, lambda name: git.diff(None, name), lambda name: git.history(None, name, max_count=1)):

@@ -158,7 +158,7 @@ def test_the_stream_of_a_commit():
         + f'M 040000 {B} ""\n'.encode()
         + b'D "a\\012b"\nM 100644 inline "c"\ndata 2\n1\0\n'
         + f'M 040000 {A} "d"\n'.encode()
-        + b"\nget-mark :1\ndone\n"
+        + b'\nget-mark :1\nls :1 ""\ndone\n'
     )
 
 

@@ -61,7 +61,7 @@ def stream(
     message: bytes,
     changes: Iterable[Put | Drop],
 ) -> bytes:
-    """Return the input that makes a commit in `ref` and prints its id.
+    """Return the input that makes a commit in `ref` and prints its id and its tree (see `parse.made`).
 
     Args:
         parents: full ids, the first parent first.
@@ -86,8 +86,8 @@ def stream(
         else:
             out.append(b"M %s inline %s\n" % (change.mode.encode(), path))
             out += _data(change.data or b"")
-    # The answer comes on stdout; it counts only when the exit status is 0.
-    out.append(b"\nget-mark :1\ndone\n")
+    # The answers come on stdout; they count only when the exit status is 0.
+    out.append(b'\nget-mark :1\nls :1 ""\ndone\n')
     return b"".join(out)
 
 

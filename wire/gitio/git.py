@@ -6,7 +6,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from wire.gitio import blobs, environment, fastimport, packing, parse, worktree
+from wire.gitio import blobs, environment, fastimport, packing, parse, refs, worktree
 from wire.gitio.classify import GitFailed, Kind
 from wire.gitio.core import Core, Result
 from wire.gitio.fastimport import Drop, Put
@@ -65,6 +65,7 @@ class Git:
         self._work_tree = work_tree
         self._remotes = Remotes(self._core, runtime_dir)
         self._format: str | None = None
+        self._trees: dict[str, tuple[str, str | None]] = {}
 
     @property
     def git_dir(self) -> str:
@@ -158,6 +159,8 @@ class Git:
 
     def resolve(self, name: str) -> str | None:
         """Return the id of the object that a ref or revision names, or None."""
+        if (known := refs.resolve(self.git_dir, name)) is not None:
+            return known
         done = self.run("rev-parse", "--verify", "--quiet", "--end-of-options", name, ok=(0, 1))
         return parse.object_id(done.stdout.decode("ascii").strip()) if done.status == 0 else None
 
@@ -195,6 +198,8 @@ class Git:
         if target is not None:
             self.run("symbolic-ref", name, target)
             return target
+        if (known := refs.target(self.git_dir, name)) is not None:
+            return known
         done = self.run("symbolic-ref", "--quiet", name, ok=(0, 1))
         return done.stdout.decode("utf-8", "surrogateescape").strip() or None
 
@@ -376,7 +381,7 @@ class Git:
         start_empty = reset_tree or base is None
         tree = None
         if base is not None and not reset_tree and (not parents or parents[0] != base):
-            tree = self.resolve(f"{base}^{{tree}}")
+            tree = dict(self._trees.values()).get(base) or self.resolve(f"{base}^{{tree}}")
             if tree is None:
                 raise GitFailed(f"there is no commit {base} to build on", kind=Kind.CORRUPT, object_id=base)
         seconds = int(time.time()) if when is None else when
@@ -396,7 +401,10 @@ class Git:
         )
         # --force concerns the local ref alone: a wire's staging refs are replaced, not extended.
         made = self.run("fast-import", "--quiet", "--done", "--force", "--date-format=raw", input=data, max_output=4096)
-        return parse.object_id(made.stdout.decode("ascii", "replace").strip())
+        commit, tree = parse.made(made.stdout)
+        # The next one is often built on it, and git would have to be asked for its tree.
+        self._trees[ref] = (commit, tree)
+        return commit
 
     def made_at(self, ref: str, parents: Sequence[str]) -> int | None:
         """Return the time of the commit in `ref`, in seconds of the epoch, if it stands on exactly these parents.

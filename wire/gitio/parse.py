@@ -83,6 +83,13 @@ def object_id(text: str) -> str:
     return text
 
 
+def made(output: bytes) -> tuple[str, str | None]:
+    """Return the ids of the commit and of its tree from `git fast-import`; no tree for a commit without files."""
+    commit, _, rest = output.decode("ascii", "replace").partition("\n")
+    entry, _, _ = rest.partition("\t")
+    return object_id(commit), object_id(entry.rpartition(" ")[2]) if entry.startswith("040000 tree ") else None
+
+
 def refused(what: str, output: bytes) -> GitFailed:
     """Return the error for output that git cannot have meant."""
     return GitFailed(f"git {what} printed what cannot be read: {output[:80]!r}", kind=Kind.UNKNOWN, label="output")
