@@ -255,6 +255,10 @@ class Machine:
         except ValueError:
             raise failed(f"`wire {' '.join(args)} --json` on {self.name} printed no JSON: {_tail(out)}") from None
 
+    def status(self, *args: str) -> int:
+        """Run `wire ARGS` and return its exit status."""
+        return self._stage.wire(self._environ, *args).status
+
     def start_daemon(self) -> None:
         """Start `wire daemon run` and wait until `wire status` finds it alive."""
         daemon = self._daemon = self._stage.start_wire(self._environ, "daemon", "run", log=self._log)
