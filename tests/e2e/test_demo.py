@@ -276,6 +276,18 @@ def test_it_needs_nothing_of_the_users_own_set_up(stand):
     assert not (stand.folder / "state").exists()
 
 
+def test_it_runs_where_the_temporary_folder_lets_no_program_run(stand):
+    """A hardened /tmp, mounted noexec: the hub's hook cannot run there, and all the rest can."""
+    namespace = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
+    mount = 'mount -t tmpfs -o noexec,mode=700 tmpfs "$TMPDIR" && exec "$0" demo'
+    done = subprocess.run(
+        [*namespace, "sh", "-c", mount, installed()], env=stand.env, capture_output=True, text=True, timeout=150
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "made slow" not in done.stdout
+    assert "pushed: the hub has mac's line" in done.stdout
+
+
 def test_it_says_what_is_missing(stand):
     """Without git there is one sentence, and nothing is left."""
     nowhere = stand.folder / "nowhere"
