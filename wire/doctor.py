@@ -177,15 +177,8 @@ def _wire(settings: Settings, wire: WireConfig) -> Iterator[Check]:
                 yield Check(f"{wire.name}: key of {agent}", "wrong", f"the trust has it as {known.status}")
             else:
                 yield Check(f"{wire.name}: key of {agent}", "ok", f"active, {key_id}")
-        if pin.remote != wire.remote:
-            yield _other_remote(wire, pin.remote)
     yield _remote(site, wire)
     yield _hook(settings, wire)
-
-
-def _other_remote(wire: WireConfig, pinned: str) -> Check:
-    found = f"the configuration says {redact_url(wire.remote)}, the pin {redact_url(pinned)}"
-    return Check(f"{wire.name}: remote", "wrong", found, "make the configuration say what the pin says")
 
 
 def _remote(site: Site, wire: WireConfig) -> Check:

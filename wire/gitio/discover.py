@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from wire.gitio.child import Ended, NotStarted, Runner
 from wire.gitio.classify import GitFailed, Kind, failed, printable
+from wire.gitio.parse import refused
 
 _TIMEOUT = 30.0
 
@@ -65,6 +66,8 @@ def discover(environ: Mapping[str, str], folder: str) -> Repository:
         where = folder if name == "index_file" else top
         said = _ask(environ, where, "rev-parse", "--path-format=absolute", *question).stdout
         paths[name] = os.fsdecode(said)[:-1]
+        if not os.path.isabs(paths[name]):
+            raise refused("rev-parse", said)
     origin = _ask(environ, top, "config", "--show-scope", "--show-origin", "-z", "--get", "core.hooksPath", ok=(0, 1))
     scope, file, value = [*origin.stdout.decode("utf-8", "replace").split("\0"), "", "", ""][:3]
     set_by = f"{scope} {file.removeprefix('file:')}".strip() if origin.status == 0 else None
@@ -75,7 +78,10 @@ def work_trees(environ: Mapping[str, str], folder: str) -> list[str]:
     """Return the folders of all work trees of a repository, the main one first; raises GitFailed."""
     listed = _ask(environ, folder, "worktree", "list", "--porcelain", "-z").stdout.split(b"\0")
     found = [os.fsdecode(item.removeprefix(b"worktree ")) for item in listed if item.startswith(b"worktree ")]
-    return [path for path in found if os.path.isdir(path)]
+    there = [path for path in found if os.path.isdir(path)]
+    if not there:
+        raise refused("worktree", b"".join(listed))
+    return there
 
 
 def _ask(environ: Mapping[str, str], folder: str, *args: str, ok: tuple[int, ...] = (0,)) -> Ended:
