@@ -64,29 +64,18 @@ def clear(site: Site, *, crashed: bool) -> list[str]:
         told += [f"removed {path}, an unfinished write" for path in sweep(folder)]
     if not crashed or not os.path.isdir(places.git_dir):
         return told
+    # git that a killed daemon had started goes on by itself, and takes its locks away.
+    give_up = time.monotonic() + _ORPHANS_SECONDS
+    while git_processes(places.clone):
+        if time.monotonic() > give_up:
+            return [*told, f"git is still at work in {places.clone}; locks there are left alone"]
+        time.sleep(_POLL_SECONDS)
     with site.cycle_lock():
-        # git that a killed daemon had started goes on by itself, and takes its locks away.
-        give_up = time.monotonic() + _ORPHANS_SECONDS
-        while git_processes(places.clone):
-            if time.monotonic() > give_up:
-                return [*told, f"git is still at work in {places.clone}; locks there are left alone"]
-            time.sleep(_POLL_SECONDS)
-        told += _remove(_locks(places.git_dir), began, "the last daemon was killed")
+        told += _remove(_locks(places.git_dir), began)
     return told
 
 
-def unlock(site: Site) -> list[str]:
-    """Remove locks on wire's own refs that nobody holds, and return a sentence for each."""
-    with site.cycle_lock():
-        if git_processes(site.places.clone):
-            return []
-        own = os.path.join(site.places.git_dir, "refs", "wire")
-        return _remove(
-            [path for path in _locks(site.places.git_dir) if path.startswith(own)], time.time(), "it is ours"
-        )
-
-
-def _remove(paths: list[str], now: float, why: str) -> list[str]:
+def _remove(paths: list[str], now: float) -> list[str]:
     told = []
     for path in paths:
         try:
@@ -96,7 +85,7 @@ def _remove(paths: list[str], now: float, why: str) -> list[str]:
             os.unlink(path)
         except FileNotFoundError:
             continue
-        told.append(f"removed {path}, {age:.0f} s old: {why} and no git process held it")
+        told.append(f"removed {path}, {age:.0f} s old: the last daemon was killed and no git process held it")
     return told
 
 

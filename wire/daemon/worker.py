@@ -290,9 +290,6 @@ class Worker(threading.Thread):
         kind = str(error.kind) if isinstance(error, GitFailed | RemoteError) else error.reason
         retry_after = error.retry_after if isinstance(error, GitFailed) else None
         self._cadence.failed(now, kind, retry_after=retry_after)
-        if kind == Kind.LOCKED:
-            for told in upkeep.unlock(self._site):
-                self._say("warning", "cleared", what=told)
 
     def _interrupted(self, error: WireError | None) -> bool:
         return isinstance(error, GitFailed) and error.kind is Kind.CANCELLED
