@@ -74,18 +74,28 @@ def heal(site: Site) -> Report:
         return _Cycle(site).heal()
 
 
+def _racing() -> Retrying:
+    return Retrying(
+        retry=retry_if_exception_type(_RaceLost),
+        stop=stop_after_attempt(RACES),
+        wait=wait_random_exponential(multiplier=0.1, max=3),
+        reraise=True,
+    )
+
+
 class _Cycle:
     def __init__(self, site: Site) -> None:
         self.site = site
         self.pin = site.pin()  # step 0
         self.chain = site.trust(self.pin)
-        self.signers, unusable = site.approved(self.chain)
+        self.signers, self.unusable = site.approved(self.chain)
         self.blobs = Blobs(site.git)
         self.accepted = Accepted(site.git, self.blobs, self.pin.accepted_commit)
         self.report = Report()
         self.findings: list[Finding] = []
-        self.findings += [Finding("KEY", agent, why, subject=agent) for agent, why in unusable.items()]
-        for agent in set(site.config.agents) - unusable.keys():
+        for agent, why in self.unusable.items():
+            self.findings.append(Finding("KEY", agent, why.message, subject=agent, next_step=why.next_step))
+        for agent in set(site.config.agents) - self.unusable.keys():
             incidents.end(site.places.incidents_dir, "KEY", agent)
         self.pending = Pending.load(site.places)
 
@@ -94,23 +104,15 @@ class _Cycle:
     def run(self, *, fresh: bool) -> Report:
         try:
             self._collect()
-            retrying = Retrying(
-                retry=retry_if_exception_type(_RaceLost),
-                stop=stop_after_attempt(RACES),
-                wait=wait_random_exponential(multiplier=0.1, max=3),
-                reraise=True,
-            )
             skip_fetch = fresh and self.pin.verified is not None and self._owes()
-            for attempt in retrying:
+            for attempt in _racing():
                 with attempt:
                     if not skip_fetch:
                         self._fetch_and_verify()
                     skip_fetch = False
                     self._publish()
-        except _RaceLost:
-            self.report.failure = StoreError(
-                f"others pushed first {RACES} times in a row; nothing is lost, the next cycle goes on", reason="race"
-            )
+        except _RaceLost as lost:
+            self._raced(lost)
         except GitFailed as error:
             self._failed(error)
         else:
@@ -122,25 +124,36 @@ class _Cycle:
     def heal(self) -> Report:
         try:
             self._collect()
-            tip = self._fetch()
-            verified = self.pin.verified
-            if verified is None:
-                return self.report
-            if tip is None:
-                parents, base = [verified], verified
-            else:
-                # What the tip has beyond ours is kept: it is accepted here before anything is put back.
-                self._judge(tip)
-                parents, base = [tip, verified], tip
-            self.accepted.put_trust(self.chain)
-            commit = self.accepted.commit_changes()
-            wanted = heal_plan(self.site.git.diff(commit, base))
-            self._push(base, parents, wanted, "heal: every accepted line")
+            for attempt in _racing():
+                with attempt:
+                    self._put_back()
+        except _RaceLost as lost:
+            self._raced(lost)
+            return self.report
         except GitFailed as error:
             self._failed(error)
             return self.report
-        self.accepted = Accepted(self.site.git, self.blobs, self.pin.accepted_commit)
         return self.run(fresh=False)
+
+    def _put_back(self) -> None:
+        """Push one commit that carries everything accepted, where the tip does not."""
+        tip, verified = self._fetch(), self.pin.verified
+        if verified is None:
+            return
+        self.accepted = Accepted(self.site.git, self.blobs, self.pin.accepted_commit)
+        chain, forked = self.chain, False
+        if tip is not None:
+            # What the tip has beyond ours is kept: it is accepted here before anything is put back.
+            judged = self._judge(tip)
+            chain, forked = judged.chain, any(finding.code == "TRUST_FORK" for finding in judged.findings)
+        self.accepted.put_trust(chain)
+        commit = self.accepted.commit_changes()
+        base = tip or verified
+        wanted = heal_plan(self.site.git.diff(commit, base), self.blobs, restore_trust=not forked)
+        self.accepted = Accepted(self.site.git, self.blobs, self.pin.accepted_commit)
+        if tip is None or wanted.needed:
+            parents = [base] if tip is None or self.site.git.is_ancestor(verified, base) else [base, verified]
+            self._push(base, parents, wanted, "heal: every accepted line")
 
     # Own lines.
 
@@ -148,7 +161,8 @@ class _Cycle:
         collected = collect(
             self.site, self.chain, self.accepted, self.pin.accepted, self.signers, self.pin.forks.keys()
         )
-        self.report.waiting = collected.waiting
+        waiting = collected.waiting.items()
+        self.report.waiting = {agent: count for agent, count in waiting if agent not in self.unusable}
         self.report.collected.update({channel: len(lines) for channel, lines in collected.new.items()})
         self.findings += collected.findings
         if collected.ends:
@@ -327,7 +341,7 @@ class _Cycle:
         )
         result = site.git.push(self.pin.remote, f"{commit}:refs/heads/{self.pin.branch}")
         if result.status == "race":
-            raise _RaceLost
+            raise _RaceLost(result.reason)
         if result.status == "rejected":
             raise GitFailed(f"the remote refused the push: {result.reason}", kind=Kind.REJECTED)
         self.report.pushed_at = time.time()
@@ -344,7 +358,7 @@ class _Cycle:
             )
         self._settle(tip, self._judge(tip))
         if self._owes():
-            raise _RaceLost
+            raise _RaceLost(f"the tip was {tip[:12]} right after {commit[:12]} was pushed")
 
     # Persist (step 9).
 
@@ -394,14 +408,21 @@ class _Cycle:
             self.report.raised += raise_all(self.site.places, self.findings, utc_now())
             self.findings.clear()
 
+    def _raced(self, lost: _RaceLost) -> None:
+        self.report.failure = StoreError(
+            f"others pushed first {RACES} times in a row ({lost}); nothing is lost, the next cycle goes on",
+            reason="race",
+        )
+
     def _failed(self, error: GitFailed) -> None:
         self.report.failure = error
         if error.kind is Kind.CANCELLED:
             return
         code = TROUBLE.get(error.kind, "UNKNOWN")
         evidence = {"kind": str(error.kind), "stderr": error.stderr}
-        next_step = "wire repair" if error.kind in (Kind.CORRUPT, Kind.CLONE) else error.next_step
-        self.findings.append(Finding(code, WIRE, error.message, evidence, subject="remote", next_step=next_step))
+        if error.kind in (Kind.CORRUPT, Kind.CLONE):
+            error.next_step = "wire repair"
+        self.findings.append(Finding(code, WIRE, error.message, evidence, "remote", error.next_step))
         self._raise()
 
     def _went_well(self) -> None:

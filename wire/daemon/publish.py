@@ -5,12 +5,16 @@ is the tip's. That is the rebase of single-writer files, and it touches no work 
 and illegal shapes below `_coordination/` disappear by it; nobody else's folder is touched.
 """
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
-from wire.daemon.accepted import Accepted
-from wire.daemon.shape import ROOT, Kind, classify
+from wire.daemon.accepted import Accepted, Blobs
+from wire.daemon.shape import ROOT, Kind, carried, classify
 from wire.gitio import Change, Drop, Git, Put
+from wire.protocol.chain import lacking
+
+TRUST = (Kind.TRUST, Kind.TRUST_SIGNATURES, Kind.NEWEST_TRUST, Kind.ATTRIBUTES)
+"""What has no owner, and is put back by anybody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,7 @@ def plan(
             continue
         kind = classify(change.path, change.new_mode).kind
         ours = _is_below(change.path, own)
-        trust = classify(change.path).kind in (Kind.TRUST, Kind.TRUST_SIGNATURES, Kind.NEWEST_TRUST, Kind.ATTRIBUTES)
+        trust = classify(change.path).kind in TRUST
         held = bool(change.old_oid.strip("0"))
         if held and (ours or (trust and restore_trust) or kind is Kind.ILLEGAL):
             puts.append(Put(change.path, oid=change.old_oid))
@@ -54,18 +58,26 @@ def plan(
     return Plan((*drops, *puts), needed)
 
 
-def heal_plan(changes: list[Change]) -> Plan:
+def heal_plan(changes: Iterable[Change], blobs: Blobs, *, restore_trust: bool) -> Plan:
     """Return what makes a tip carry every accepted byte again, of everybody, and keeps what is longer there.
 
+    A segment that has every accepted line stays as it is, whatever else it has: that is for its owner to put right.
+
     Args:
-        changes: the differences from the accepted tree to the tip, whose extensions of ours were already accepted.
+        changes: the differences from the accepted tree to the tip, whose valid next lines were already accepted.
+        restore_trust: as for `plan`.
     """
-    puts = tuple(
-        Put(change.path, oid=change.old_oid)
-        for change in changes
-        if change.old_oid.strip("0") and classify(change.path, change.new_mode).kind is not Kind.FOREIGN
-    )
-    return Plan(puts, bool(puts))
+    puts = []
+    for change in changes:
+        kind = classify(change.path).kind
+        if not change.old_oid.strip("0") or kind is Kind.FOREIGN or (kind in TRUST and not restore_trust):
+            continue
+        if kind is Kind.SEGMENT:
+            there = blobs.get(carried(change).new_oid) or b""
+            if there and not lacking(blobs.get(change.old_oid) or b"", there):
+                continue
+        puts.append(Put(change.path, oid=change.old_oid))
+    return Plan(tuple(puts), bool(puts))
 
 
 def subject(lines: Mapping[str, int], own: frozenset[str]) -> str:

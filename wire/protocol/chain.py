@@ -204,6 +204,11 @@ def walk(
     return Walk(position, tuple(new), tuple(foreign), tuple(lacking), more)
 
 
+def lacking(known: bytes, carried: bytes) -> bool:
+    """Return whether a segment as it is carried lacks some of its accepted lines."""
+    return bool(_sort(known, carried)[1])
+
+
 def lines_of(data: bytes) -> list[bytes]:
     """Return the complete lines of a segment without their newlines; split on `\\n` only."""
     return data.split(b"\n")[:-1]

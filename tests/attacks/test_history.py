@@ -1,0 +1,279 @@
+"""The history is replaced, shortened, bent or deleted: content decides, and nothing that was accepted is given up.
+
+A forced history that still carries everything is an alarm and no more. One that lacks accepted lines freezes the wire on
+every machine that sees it, until a tip carries everything again: by itself, or because somebody heals.
+"""
+
+from collections.abc import Callable
+
+import pytest
+
+from support import hostile_host as hostile
+from support.besieged import Siege, git, incidents, pin, shown, tail
+from support.hostile_host import HostileHost
+
+FORCED = "FORCED wire"
+LAST = {"PREFIX lee/mac", "PREFIX lee/spark"}
+"""What is missed when the last commit is gone: lee made it."""
+
+
+def _frozen(siege: Siege) -> set[str]:
+    return {name for name, machine in siege.machines.items() if pin(machine).frozen is not None}
+
+
+def test_forced_history_with_everything_still_there(siege: Siege) -> None:
+    # Somebody squashes the history to one commit. No line is missing, so nobody stops.
+    siege.host.squash()
+    siege.send("mac", "spark", "sent before mac looked")
+    siege.settle()
+    siege.flows(("spark", "mac"), ("mac", "lee"))
+    siege.check(everyone={FORCED})
+
+
+def test_forced_history_with_more_than_before(siege: Siege) -> None:
+    # A new root with everything and one honest line more, which the host had in its hands.
+    siege.send("mac", "spark", "five")
+    siege.sync(siege.mac)
+    siege.host.squash()
+    siege.settle()
+    siege.check(everyone={FORCED})
+
+
+def _roll_back(host: HostileHost) -> None:
+    # An older mirror is restored.
+    host.roll_back()
+
+
+def _new_beginning(host: HostileHost) -> None:
+    # A root that has nothing to do with the wire.
+    host.unrelated({"README.md": b"a fresh start\n"})
+
+
+def _without_one_channel(host: HostileHost) -> None:
+    tip = host.tip
+    host.commit({hostile.segment("mac/spark"): None}, parents=[], base=tip)
+
+
+def _without_the_last_line(host: HostileHost) -> None:
+    # One line of one channel is missing, everything else is there.
+    tip = host.tip
+    kept = host.lines("lee/spark")[:1]
+    host.commit({hostile.segment("lee/spark"): kept[0] + b"\n"}, parents=[], base=tip)
+
+
+def _with_a_line_rewritten(host: HostileHost) -> None:
+    tip = host.tip
+    data = (host.read(hostile.segment("mac/spark")) or b"").replace(b"number 2", b"number 3")
+    host.commit({hostile.segment("mac/spark"): data}, parents=[], base=tip)
+
+
+def _without_trust(host: HostileHost) -> None:
+    tip = host.tip
+    host.commit({hostile.document(1): None, f"{hostile.document(1)}.sig": None}, parents=[], base=tip)
+
+
+def _with_a_link_in_place_of_a_channel(host: HostileHost) -> None:
+    tip = host.tip
+    link = hostile.File(b"../../trust.json", "120000")
+    host.commit({hostile.segment("mac/spark"): link}, parents=[], base=tip)
+
+
+def _branch_deleted(host: HostileHost) -> None:
+    host.delete_branch()
+
+
+def _created_again(host: HostileHost) -> None:
+    host.recreate()
+
+
+LOSSES: dict[str, tuple[Callable[[HostileHost], None], set[str]]] = {
+    "an older mirror is restored": (_roll_back, LAST),
+    "an unrelated root": (
+        _new_beginning,
+        {"PREFIX lee/mac", "PREFIX lee/spark", "PREFIX mac/all", "PREFIX mac/spark", "PREFIX spark/mac", "TRUST wire",
+         "SHAPE wire"},
+    ),
+    "a channel is missing": (_without_one_channel, {"PREFIX mac/spark"}),
+    "a line is missing": (_without_the_last_line, {"PREFIX lee/spark"}),
+    "a line is rewritten": (_with_a_line_rewritten, {"PREFIX mac/spark", "SIGNATURE mac/spark"}),
+    "trust is missing": (_without_trust, {"TRUST wire"}),
+    "a link stands in the place of a channel": (
+        _with_a_link_in_place_of_a_channel, {"PREFIX mac/spark", "SHAPE wire"},
+    ),
+    "the branch is deleted": (_branch_deleted, set()),
+    "the repository is created again, empty": (_created_again, set()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("title", LOSSES)
+def test_forced_history_with_lines_missing(siege: Siege, title: str) -> None:
+    lose, codes = LOSSES[title]
+    lose(siege.host)
+    left = siege.remote.tip()
+    # Whoever looks stands still, loses nothing, can still read and send, and puts nothing there by itself.
+    siege.sync(siege.spark, siege.lee)
+    assert _frozen(siege) == {"spark", "lee"}
+    siege.send("spark", "mac", "sent while frozen")
+    siege.send("mac", "spark", "sent by one who has not looked")
+    siege.settle()
+    assert _frozen(siege) == {"mac", "spark", "lee"}
+    assert siege.remote.tip() == left, "somebody put something there without being asked"
+    siege.only_grew()
+    known = [i for i in siege.sent if i.split("/")[1] in ("lee", "all")]
+    assert set(shown(siege.lee)) == set(known)
+    assert tail(siege.lee).status == 4, "an open incident concerns what was asked"
+    # One of them heals; the others thaw by themselves, and what waited goes out.
+    siege.heal(siege.lee)
+    siege.settle()
+    siege.flows(("mac", "lee"), ("lee", "spark"))
+    siege.check(everyone={FORCED} | codes)
+
+
+def test_forced_history_that_is_put_back(siege: Siege) -> None:
+    # The host puts the old tip back before anybody healed: nothing is missing any more, and nothing stays frozen.
+    tip = siege.host.tip
+    siege.host.roll_back()
+    siege.sync(siege.spark)
+    assert _frozen(siege) == {"spark"}
+    siege.send("spark", "lee", "sent while frozen")
+    siege.host.put_back(tip)
+    siege.settle()
+    siege.check(spark={FORCED, *LAST})
+
+
+def test_forced_history_seen_by_a_newcomer(siege: Siege) -> None:
+    # A newcomer meets a shortened history, has nothing to compare it with, and gets every line once it is healed.
+    siege.host.roll_back()
+    siege.sync(siege.spark)
+    newcomer = siege.newcomer("zoe", approved=False)
+    assert "lee/mac" not in pin(newcomer).accepted
+    siege.heal(siege.spark)
+    siege.settle()
+    siege.check(zoe=(), spark={FORCED, *LAST})
+
+
+def test_two_heal_at_once(siege: Siege) -> None:
+    # Both saw the same loss. Who comes second finds everything there, and merges nothing more.
+    siege.host.roll_back()
+    siege.settle(rounds=1)
+    siege.heal(siege.spark)
+    healed = siege.host.tip
+    siege.heal(siege.mac)
+    merges = siege.remote.git("rev-list", "--merges", f"{healed}..{siege.host.tip}")
+    assert merges == b""
+    siege.settle()
+    siege.check(everyone={FORCED, *LAST})
+
+
+def test_heal_where_nothing_is_missing(siege: Siege) -> None:
+    tip = siege.host.tip
+    siege.heal(siege.mac)
+    assert siege.host.tip == tip
+    siege.check()
+
+
+def test_healers_who_know_different_parts(siege: Siege) -> None:
+    # lee was away and knows less than spark. What lee heals lacks a line; spark does not thaw before that is there, too.
+    siege.send("mac", "spark", "five")
+    siege.sync(siege.mac, siege.spark)
+    siege.host.roll_back(2)
+    siege.sync(siege.spark, siege.lee)
+    siege.heal(siege.lee)
+    siege.sync(siege.spark)
+    if _frozen(siege) == {"spark"}:
+        siege.heal(siege.spark)
+    siege.settle()
+    siege.flows(("mac", "spark"), ("spark", "lee"))
+    # mac knows the same as spark, so that for it nothing was ever missing.
+    siege.check(lee={FORCED, *LAST}, spark={FORCED, "PREFIX mac/spark", *LAST})
+
+
+# What happened between two looks
+
+
+def _rewritten(host: HostileHost) -> None:
+    host.rewrite("mac/spark", 2)
+
+
+def _deleted(host: HostileHost) -> None:
+    host.delete("mac/spark", 2)
+
+
+def _appended(host: HostileHost) -> None:
+    host.append("mac/spark", b"junk\n")
+
+
+def _linked(host: HostileHost) -> None:
+    host.replace_segment("mac/spark", hostile.File(b"elsewhere", "120000"))
+
+
+def _trust_removed(host: HostileHost) -> None:
+    host.commit({hostile.document(2): None})
+
+
+def _trust_unsigned(host: HostileHost) -> None:
+    host.commit({f"{hostile.document(2)}.sig": None})
+
+
+FLASHES: dict[str, tuple[Callable[[HostileHost], None], set[str]]] = {
+    "rewritten": (_rewritten, {"PREFIX mac/spark", "SIGNATURE mac/spark"}),
+    "deleted": (_deleted, {"PREFIX mac/spark"}),
+    "appended": (_appended, {"SIGNATURE mac/spark"}),
+    "made a link": (_linked, {"PREFIX mac/spark"}),
+    "trust removed": (_trust_removed, {"TRUST wire"}),
+    "trust unsigned": (_trust_unsigned, {"TRUST wire"}),
+}
+
+
+@pytest.mark.parametrize("title", FLASHES)
+def test_undone_a_second_later(siege: Siege, title: str) -> None:
+    # A rewrite stood at the tip for a second, for somebody's eyes. Who fetches later sees an innocent tip, and still
+    # learns of it from the commits on the way.
+    move, codes = FLASHES[title]
+    siege.host.flash(lambda: move(siege.host))
+    siege.settle(rounds=1)
+    siege.check(everyone=codes)
+
+
+def test_line_published_and_withdrawn_between_two_looks(siege: Siege) -> None:
+    # mac's newest line was there and was taken away before anybody saw it. mac puts it back; the others learn of both.
+    siege.send("mac", "spark", "five")
+    siege.sync(siege.mac)
+    siege.host.truncate("mac/spark", 4)
+    siege.sync(siege.spark)
+    assert "PREFIX mac/spark" in incidents(siege.spark)
+    siege.settle()
+    siege.check(everyone={"PREFIX mac/spark"})
+
+
+def test_merge_by_a_vandal(siege: Siege) -> None:
+    # A merge with a result that neither side has. Merges are judged by the tip's tree alone.
+    siege.host.evil_merge(
+        {hostile.segment("mac/spark"): b"".join(line + b"\n" for line in siege.host.lines("mac/spark")[:2])}
+    )
+    siege.settle()
+    siege.flows(("mac", "spark"))
+    siege.check(everyone={"PREFIX mac/spark"})
+
+
+def test_evil_replace_at_the_host(siege: Siege) -> None:
+    # `git replace` shows another commit in the place of one, to those who honour it. Nobody here does.
+    tip = siege.host.tip
+    siege.host.rewrite("mac/spark", 2)
+    evil = siege.host.tip
+    siege.host.put_back(tip)
+    siege.host.replace_object(tip, evil)
+    siege.settle()
+    siege.flows(("mac", "spark"))
+    siege.check()
+
+
+def test_evil_replace_in_the_clone(siege: Siege) -> None:
+    # The same, slipped into a machine's own clone.
+    clone_tip = pin(siege.spark).verified or ""
+    blob = git(siege.spark, "rev-parse", f"{clone_tip}:{hostile.segment('mac/spark')}").decode().strip()
+    evil = git(siege.spark, "rev-parse", f"{clone_tip}:{hostile.segment('lee/spark')}").decode().strip()
+    git(siege.spark, "replace", blob, evil)
+    siege.settle()
+    siege.flows(("mac", "spark"), ("spark", "mac"))
+    siege.check()
