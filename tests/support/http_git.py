@@ -3,6 +3,7 @@
     with HttpGit(tmp_path) as host:              # serves the bare repositories below that folder
         host.credentials = ("mac", "token")      # ask everybody for them
         host.refuse_pushes = True                # known, and allowed to read
+        host.lose_answers = True                 # pushes are taken, and who pushed never learns of it
         host.fault = "429"                       # from now on; None for no more
         git.fetch(host.url("hub.git"), …)
 
@@ -48,6 +49,7 @@ class HttpGit:
         self.retry_after: str | None = None
         self.credentials: tuple[str, str] | None = None
         self.refuse_pushes = False
+        self.lose_answers = False
         self.requests: list[Request] = []
         self.closing = threading.Event()
         self._server = _Server(self)
@@ -122,7 +124,8 @@ class _Handler(BaseHTTPRequestHandler):
         elif host.refuse_pushes and "git-receive-pack" in self.path:
             self._send(403, b"read only\n", {})
         else:
-            self._serve(body, user, cut=fault == "cut")
+            lost = host.lose_answers and self.command == "POST" and "git-receive-pack" in self.path
+            self._serve(body, user, cut=fault == "cut" or lost)
 
     def _credentials(self) -> tuple[str | None, str | None]:
         kind, _, encoded = self.headers.get("Authorization", "").partition(" ")

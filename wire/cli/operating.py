@@ -5,7 +5,7 @@ import click
 from wire.cli.common import choosing, here_of, json_option
 from wire.cli.console import flush, leave, say, say_json, warn
 from wire.daemon.report import Report
-from wire.errors import DONE, INTEGRITY
+from wire.errors import DONE, IDENTITY, INTEGRITY
 
 
 @click.command()
@@ -76,4 +76,6 @@ def _tell(report: Report, as_json: bool) -> None:
         if as_json:
             leave(report.failure.exit_status)
         raise report.failure
-    leave(INTEGRITY if report.frozen is not None or any(one.integrity for one in report.raised) else DONE)
+    if report.frozen is not None or any(one.integrity for one in report.raised):
+        leave(INTEGRITY)
+    leave(IDENTITY if any(one.code == "KEY" for one in report.raised) else DONE)

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from wire.cli.common import choosing, here_of, json_option
-from wire.cli.console import say, say_json, warn
+from wire.cli.console import flush, leave, safe, say, say_json, warn
 from wire.errors import UsageError
 from wire.protocol.encoding import fingerprint as print_of
 
@@ -66,14 +66,16 @@ def requests(ctx: click.Context, as_json: bool) -> None:
     """List who asks to join."""
     from wire.verbs import operating
 
-    waiting, fresh = operating.waiting(here_of(ctx))
-    if not fresh:
-        warn("the remote could not be reached; this is what was known before")
+    waiting, failure = operating.waiting(here_of(ctx))
     for one in waiting:
         if as_json:
             say_json({"name": one.name, "role": one.role, "fingerprint": one.fingerprint, "created": one.created})
         else:
             say(f"{one.name} ({one.role}) {one.fingerprint} asked {one.created}")
+    if failure is not None:
+        warn(f"this is what was known before: {safe(failure.message)}")
+        flush()
+        leave(failure.exit_status)
     if not waiting and not as_json:
         say("nobody asks to join")
 

@@ -139,17 +139,18 @@ class Site:
         loose = self.settings.environ.get("WIRE_ALLOW_LOOSE_KEYS") == "1"
         return keyfile.load_for(path, name=agent, kind="agent", wire=wire, allow_loose=loose)
 
-    def approved(self, chain: Chain) -> tuple[dict[str, Signer], dict[str, str]]:
+    def approved(self, chain: Chain) -> tuple[dict[str, Signer], dict[str, IdentityError]]:
         """Return the keys of those local agents that the trust vouches for, and why others cannot be used.
 
         A key that cannot be read stops its own agent's lines and nothing else.
         """
-        signers, unusable = {}, {}
+        signers: dict[str, Signer] = {}
+        unusable: dict[str, IdentityError] = {}
         for agent in self.config.agents:
             try:
                 signer = self.signer(agent, chain.wire)
             except IdentityError as error:
-                unusable[agent] = error.message
+                unusable[agent] = error
                 continue
             key = chain.key(agent, signer.key_id)
             if key is not None and key.status == ACTIVE and chain.newest.agents[agent].status == ACTIVE:

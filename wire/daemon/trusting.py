@@ -54,7 +54,9 @@ def change(site: Site, build: Build, message: str, *, drop: Sequence[str] = ()) 
                 return _attempt(site, build, message, drop, signed)
             except _Behind as error:
                 if attempt.retry_state.attempt_number == RACES:
-                    raise RemoteError("others pushed first, every time; nothing was changed", kind="race") from error
+                    raise RemoteError(
+                        f"others pushed first {RACES} times in a row ({error}); nothing was changed", kind="race"
+                    ) from error
                 raise
     raise AssertionError("a retry that neither returns nor raises")
 
@@ -128,7 +130,7 @@ def _publish(site: Site, chain: Chain, message: str, drop: Sequence[str]) -> Cha
             raise RemoteError("the remote's tip was never verified here; nothing was changed", kind="no-ref")
         if pin.trust_version != document.version - 1:
             # Another process took over a version since we looked: what was signed for this number waits or is void.
-            raise _Behind
+            raise _Behind(f"trust version {pin.trust_version} came meanwhile")
         path = trust_path(document.version)
         present = {entry.path for entry in site.git.entries(tip)}
         changes: list[Put | Drop] = [
@@ -140,7 +142,7 @@ def _publish(site: Site, chain: Chain, message: str, drop: Sequence[str]) -> Cha
         commit = site.git.write_commit(OUTGOING_REF, base=tip, parents=[tip], message=message, changes=changes)
         result = site.git.push(pin.remote, f"{commit}:refs/heads/{pin.branch}")
     if result.status == "race":
-        raise _Behind
+        raise _Behind(result.reason)
     if result.status == "rejected":
         raise RemoteError(f"the remote refused the change: {result.reason}", kind="rejected")
     after = fetched(site)

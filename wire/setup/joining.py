@@ -198,6 +198,7 @@ def _ask(site: Site, chain: Chain, signer: Signer, agent: str, role: str) -> Non
     path = request_path(requests.file_name(agent, signer.key_id)).encode()
     raw = requests.make(signer, wire=chain.wire, name=agent, role=role, created=utc_now())
     pin = site.pin()
+    reason = ""
     for _ in range(_RACES):
         site.git.fetch(pin.remote, [f"+refs/heads/{pin.branch}:{INCOMING_REF}"], max_bytes=FETCH_MAX_BYTES)
         tip = site.git.resolve(INCOMING_REF)
@@ -215,7 +216,10 @@ def _ask(site: Site, chain: Chain, signer: Signer, agent: str, role: str) -> Non
             return
         if result.status == "rejected":
             raise RemoteError(f"the remote refused the request to join: {result.reason}", kind="rejected")
-    raise RemoteError("others pushed first, every time; run the same command again", kind="race")
+        reason = result.reason
+    raise RemoteError(
+        f"others pushed first {_RACES} times in a row ({reason}); run the same command again", kind="race"
+    )
 
 
 def not_the_checkpoint(chain: Chain, version: int, checkpoint: str) -> TrustError:

@@ -12,7 +12,7 @@ from wire.daemon.report import Report
 from wire.daemon.shape import request_path
 from wire.daemon.site import Site
 from wire.daemon.stamp import stamp
-from wire.errors import UsageError
+from wire.errors import UsageError, WireError
 from wire.keys import keyfile
 from wire.keys.build import enroll, set_group
 from wire.keys.requests import Request, file_name
@@ -67,12 +67,12 @@ def trust(here: Here) -> Chain:
     return _site(here).trust(here.pin())
 
 
-def waiting(here: Here) -> tuple[list[Request], bool]:
-    """Return the requests to join, as of the last verified tip, and whether that tip is of just now."""
+def waiting(here: Here) -> tuple[list[Request], WireError | None]:
+    """Return the requests to join, as of the last verified tip, and why that tip is not of just now, if it is not."""
     site = _site(here)
     report = cycle.run(site, lock_timeout=CYCLE_LOCK_SECONDS)
     stamp(here.places, report)
-    return setup.waiting_requests(site, site.trust(site.pin())), report.failure is None
+    return setup.waiting_requests(site, site.trust(site.pin())), report.failure
 
 
 def approve(here: Here, name: str, *, fingerprint: str | None, confirm: Callable[[Request], bool]) -> Approval:
