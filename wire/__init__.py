@@ -1,8 +1,8 @@
 """Signed messages between agents, carried by one git repository.
 
-    import wire
-    with wire.Wire.open(as_="mac") as w:
-        w.send("spark", "the build is green")
+    from wire import Wire
+    mac = Wire.here(agent="mac")
+    mac.send("spark", "the build is green")
 
 The public names are `Wire`, the verbs behind the command line, and the errors that they raise. They are looked up on
 first use: `wire send` imports this package before anything else and must not pay for what it does not touch.

@@ -28,14 +28,14 @@ from wire.daemon.report import TROUBLE, Report
 from wire.daemon.site import INCOMING_REF, OUTGOING_REF, VERIFIED_REF, Site
 from wire.daemon.tidy import WAITS, tidy
 from wire.daemon.verify import Verifier
-from wire.daemon.views import keep_aside, refresh
+from wire.daemon.views import keep_aside, note, refresh
 from wire.errors import StoreError
 from wire.gitio import GitFailed, Kind
 from wire.protocol.chain import Position
 from wire.protocol.line import Line
-from wire.store import incidents, recording
+from wire.store import incidents
 from wire.store.files import utc_now
-from wire.store.pin import Frozen, Pin, replace
+from wire.store.pin import Frozen, replace
 from wire.store.progress import Progress
 
 RACES = 8
@@ -384,22 +384,7 @@ class _Cycle:
             site.save(self.pin)
         if tip is not None and tip != before.verified:
             site.git.update_ref(VERIFIED_REF, tip)
-        self._noted(before, new, tip)
-
-    def _noted(self, before: Pin, new: dict[str, list[Line]], tip: str | None) -> None:
-        """Note first sight and places; an accepted end that went back was cut."""
-        site = self.site
-        for channel, end in before.accepted.items():
-            now_ends = self.pin.accepted[channel].seq - len(new.get(channel, ()))
-            if now_ends < end.seq:
-                self._untold(recording.cut(site.places, self.chain.wire, channel, now_ends, utc_now()))
-        starts = {ch: before.accepted.get(ch, Position.start(self.chain.wire, ch)) for ch in new}
-        self._untold(recording.record(site.places, self.chain.wire, starts, new, tip or self.pin.verified, utc_now()))
-
-    def _untold(self, trouble: list[str]) -> None:
-        """Say that first sight or places could not be noted; what readers are shown does not depend on them."""
-        for text in trouble:
-            self.findings.append(Finding("CORRUPT", WIRE, f"not noted: {text}", subject="index"))
+        self.findings += note(site, self.chain.wire, before.accepted, self.pin, new)
 
     # What people are told.
 

@@ -6,19 +6,22 @@ exactly the accepted bytes, appended in place, so that somebody who tails one se
 
 import os
 import stat
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from wire.daemon.accepted import Accepted
 from wire.daemon.collect import GRACE_SECONDS
-from wire.daemon.findings import Finding
+from wire.daemon.findings import WIRE, Finding
 from wire.daemon.history import blob_id
 from wire.daemon.site import Site
 from wire.errors import StoreError
 from wire.protocol.chain import SEGMENT_MAX, Position
 from wire.protocol.encoding import sha256_hex
+from wire.protocol.line import Line
 from wire.protocol.names import segment_name
-from wire.store.files import atomic_write, private_folder, read_bytes
+from wire.store import recording
+from wire.store.files import atomic_write, private_folder, read_bytes, utc_now
 from wire.store.mending import mend
+from wire.store.pin import Pin
 
 
 def refresh(site: Site, accepted: Accepted, ends: Mapping[str, Position], changed: Collection[str]) -> list[Finding]:
@@ -69,6 +72,29 @@ def _is_blob(site: Site, path: str, tag: str | None, oid: str | None) -> bool:
         return False
     site.signatures.remember(path, tag, seen=seen)
     return True
+
+
+def note(
+    site: Site, wire: str, before: Mapping[str, Position], pin: Pin, new: Mapping[str, Sequence[Line]]
+) -> list[Finding]:
+    """Note first sight and place of new lines, and forget those of lines that were cut.
+
+    What readers are shown does not depend on it, so trouble is returned and stops nothing.
+
+    Args:
+        before: the accepted ends before.
+        pin: as it was saved.
+        new: the lines that were accepted.
+    """
+    now = utc_now()
+    trouble = []
+    for channel, end in before.items():
+        kept = pin.accepted[channel].seq - len(new.get(channel, ()))
+        if kept < end.seq:
+            trouble += recording.cut(site.places, wire, channel, kept, now)
+    starts = {channel: before.get(channel, Position.start(wire, channel)) for channel in new}
+    trouble += recording.record(site.places, wire, starts, new, pin.verified, now)
+    return [Finding("CORRUPT", WIRE, f"not noted: {text}", subject="index") for text in trouble]
 
 
 def keep_aside(site: Site, channel: str, seq: int, data: bytes) -> None:

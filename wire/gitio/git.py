@@ -271,8 +271,8 @@ class Git:
         Raises:
             GitFailed: the listing is larger than 64 MiB (`too-large`).
         """
-        where = ["--", _plain(path)] if path else []
-        args = ("ls-tree", "-r", "-z", "--full-tree", _revision(treeish), *where)
+        where = ["--", parse.plain_path(path)] if path else []
+        args = ("ls-tree", "-r", "-z", "--full-tree", parse.revision(treeish), *where)
         return parse.entries(self.run(*args, max_output=_TREE_OUTPUT).stdout)
 
     def diff(self, old: str | None, new: str | None, path: str = "") -> list[Change]:
@@ -281,8 +281,8 @@ class Git:
         Raises:
             GitFailed: the listing is larger than 64 MiB (`too-large`).
         """
-        sides = [self._empty_tree() if side is None else _revision(side) for side in (old, new)]
-        where = [_plain(path)] if path else []
+        sides = [self._empty_tree() if side is None else parse.revision(side) for side in (old, new)]
+        where = [parse.plain_path(path)] if path else []
         how = ("-r", "--raw", "-z", "--no-renames", "--no-abbrev", "--no-relative", "--no-ext-diff")
         return parse.changes(self.run("diff-tree", *how, *sides, "--", *where, max_output=_TREE_OUTPUT).stdout)
 
@@ -294,14 +294,14 @@ class Git:
         Raises:
             GitFailed: the listing is larger than 64 MiB (`too-large`).
         """
-        side = self._empty_tree() if base is None else _revision(base)
+        side = self._empty_tree() if base is None else parse.revision(base)
         how = ("--cached", "--raw", "-z", "--no-renames", "--no-abbrev", "--no-relative", "--no-ext-diff")
         env = {"GIT_INDEX_FILE": os.path.abspath(index_file)}
         return parse.changes(self.run("diff-index", *how, side, "--", max_output=_TREE_OUTPUT, env=env).stdout)
 
     def is_ancestor(self, old: str, new: str) -> bool:
         """Tell whether `new` has `old` among its ancestors, or is it."""
-        return self.run("merge-base", "--is-ancestor", _revision(old), _revision(new), ok=(0, 1)).status == 0
+        return self.run("merge-base", "--is-ancestor", parse.revision(old), parse.revision(new), ok=(0, 1)).status == 0
 
     def history(self, old: str | None, new: str, *, max_count: int) -> History:
         """Return the commits of `new` that `old` has not, each with its changes, in one child.
@@ -310,7 +310,7 @@ class Git:
             old: None for a first look: all of `new` is new.
             max_count: how many commits are read at most; more, or a listing over 64 MiB, is told as `truncated`.
         """
-        span = _revision(new) if old is None else f"{_revision(old)}...{_revision(new)}"
+        span = parse.revision(new) if old is None else f"{parse.revision(old)}...{parse.revision(new)}"
         how = ("--raw", "-z", "--diff-merges=separate", "--no-renames", "--no-abbrev", "--no-relative", "--no-ext-diff")
         order = ("--left-right", "--topo-order", "--reverse", f"--max-count={max_count + 1}", "--no-show-signature")
         args = ("log", *how, *order, "--no-decorate", "--no-color", parse.HISTORY_FORMAT, span, "--")
@@ -415,7 +415,7 @@ class Git:
         return int(listed[0]) if listed[2:] == list(parents) and listed else None
 
     def _empty_tree(self) -> str:
-        return _EMPTY_TREES[self.object_format()]
+        return parse.EMPTY_TREES[self.object_format()]
 
     # Growth
 
@@ -437,22 +437,3 @@ class Git:
             GitFailed: the counts did not come down (`unknown`, label `not-packed`), or git failed.
         """
         return packing.pack(self._core, full=full, timeout=timeout)
-
-
-_EMPTY_TREES = {
-    "sha1": "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
-    "sha256": "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
-}
-
-
-def _revision(name: str) -> str:
-    if not name or name.startswith("-") or ".." in name or "\n" in name:
-        raise ValueError(f"no revision: {name!r}")
-    return name
-
-
-def _plain(path: str) -> str:
-    # A leading colon would be pathspec magic.
-    if path.startswith((":", "-", "/")):
-        raise ValueError(f"no path in a tree: {path!r}")
-    return path

@@ -213,3 +213,25 @@ def push_result(line: PushLine, told: tuple[str, ...], *, forced: bool) -> PushR
             return None
         return PushResult("race" if verdict == "race" else "rejected", reason)
     return None
+
+
+EMPTY_TREES = {
+    "sha1": "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
+    "sha256": "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
+}
+"""The id of the tree without entries, by object format."""
+
+
+def revision(name: str) -> str:
+    """Return `name` if it can stand where git expects one revision; raises ValueError."""
+    if not name or name.startswith("-") or ".." in name or "\n" in name:
+        raise ValueError(f"no revision: {name!r}")
+    return name
+
+
+def plain_path(path: str) -> str:
+    """Return `path` if git takes it for a path in a tree and nothing else; raises ValueError."""
+    # A leading colon would be pathspec magic.
+    if path.startswith((":", "-", "/")):
+        raise ValueError(f"no path in a tree: {path!r}")
+    return path
