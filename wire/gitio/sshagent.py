@@ -18,7 +18,7 @@ NAME = "SSH_AUTH_SOCK"
 ASK_MANAGER = ("systemctl", "--user", "show-environment")
 """What prints the user manager's variables."""
 NO_AGENT = (
-    "check that this user's ssh key is known to the host; no ssh agent answers here: either tell the user manager of one "
+    "check that this user's ssh key is known to the host; no ssh agent answers here: tell the user manager of one "
     f"(systemctl --user import-environment {NAME}), or give ssh a key without a passphrase in ~/.ssh/config"
 )
 
