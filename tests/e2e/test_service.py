@@ -284,6 +284,16 @@ def test_lingering_is_told_with_the_command(serviced: Serviced) -> None:
     assert "lingering on" in serviced.service("status", check=False).stdout
 
 
+def test_with_a_journal_its_lines_are_there(serviced: Serviced) -> None:
+    serviced.manager.start_journal()
+    serviced.service("install")
+    assert "StandardOutput=journal" in serviced.unit_file.read_text()
+    logs = eventually(lambda: serviced.service("logs") if "ready" in serviced.service("logs").stdout else None)
+    assert "wire[" in logs.stdout
+    assert "this is from the system's" in logs.stderr
+    assert not (serviced.mac.wire_home / "state/daemon.log").exists()
+
+
 def test_a_shared_repository_on_this_machine_can_be_pushed_to(serviced: Serviced) -> None:
     """git sets the group bit of its folders there, which a sandbox may forbid."""
     serviced.team.remote.git("config", "core.sharedRepository", "group")

@@ -3,6 +3,7 @@
 Everything is staged with real git in a real clone. `mac` sits there; the wire has lines of `mac` and of `spark`.
 """
 
+import functools
 import json
 import os
 import re
@@ -30,6 +31,7 @@ from wire.store import trustfiles
 from wire.store.files import utc_now
 from wire.store.paths import Settings
 
+channel_path = functools.partial(team.path, "mac/spark")
 MINE = team.path("mac/spark")
 THEIRS = team.path("spark/mac")
 FOREIGN = b"a line that nobody signed\n"
@@ -226,6 +228,24 @@ def test_what_was_sent_and_not_synced_passes_and_nothing_else_in_its_place(team:
     assert desk.judge() == Outcome(1, (), ())
     desk.write(MINE, before + other)
     assert codes(desk.judge()) == {"FORK"}
+
+
+def test_a_segment_behind_one_that_is_missing_is_refused(team: team.Team) -> None:
+    """HEAD never had the second and third segment; the third is staged without the second."""
+    for number in range(11):
+        team.mac.send("spark", f"{number:02}" * 25_000)
+    team.mac.wire("sync")
+    desk = sit_down(team)
+    second, third = (channel_path(number) for number in (2, 3))
+    kept = {path: desk.read(path) for path in (second, third)}
+    for path in kept:
+        (desk.clone / path).unlink()
+    desk.commit_unseen()
+    desk.write(third, kept[third] + desk.next()[0])
+    outcome = desk.judge()
+    assert codes(outcome) == {"GAP"}, [problem.text for problem in outcome.problems]
+    desk.write(second, kept[second])
+    assert desk.judge().problems == ()
 
 
 def test_nothing_staged_passes(desk: Desk) -> None:

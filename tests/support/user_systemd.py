@@ -7,9 +7,9 @@
 It lives in mount, pid and cgroup namespaces of its own: /run and /var/lib/systemd are empty there, the rest of the file
 system is the real one, and nothing outside is touched. When it ends, by whatever, all of its services end with it.
 
-There is no system bus and no journal inside, as in most containers: what the product does without them is tested here,
-too. It needs root, `unshare`, `nsenter` and a kernel with cgroup2; `wanting()` says what is missing. A test that cannot
-have it skips, which in continuous integration is a failure.
+There is no system bus inside, and no journal unless it is asked for, as in most containers: what the product does
+without them is tested here, too. It needs root, `unshare`, `nsenter` and a kernel with cgroup2; `wanting()` says what
+is missing. A test that cannot have it skips, which in continuous integration is a failure.
 """
 
 import contextlib
@@ -82,6 +82,7 @@ class UserManager:
         self.env = {"PATH": _PATH, "HOME": str(home), "LANG": "C.UTF-8", **(env or {}), "XDG_RUNTIME_DIR": RUNTIME_DIR}
         self._cgroup = f"wire-tests-{os.getpid()}-{next(_NUMBERS)}"
         self._outer: subprocess.Popen[bytes] | None = None
+        self._journal: subprocess.Popen[bytes] | None = None
         self._first = 0
 
     def __enter__(self) -> Self:
@@ -93,6 +94,21 @@ class UserManager:
     ) -> None:
         self.kill()
 
+    def start_journal(self) -> None:
+        """Start a journal, which ends with the manager.
+
+        It does not know whose unit a line is, since the services are not where a booted system has them.
+        """
+        program = self.run(
+            "sh", "-c", "ls /usr/lib/systemd/systemd-journald /lib/systemd/systemd-journald", check=False
+        )
+        with self.log_file.open("ab") as log:
+            argv = [*self.entering(), program.stdout.decode().split("\n")[0]]
+            self._journal = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.env)
+        eventually(
+            lambda: self.run("test", "-S", "/run/systemd/journal/stdout", check=False).returncode == 0, what="journal"
+        )
+
     def start(self) -> None:
         """Start the manager and wait until it answers.
 
@@ -100,7 +116,8 @@ class UserManager:
             AssertionError: it did not; with its log.
         """
         program = _program()
-        assert program is not None and self._outer is None
+        assert program is not None
+        assert self._outer is None
         namespaces = ("--mount", "--pid", "--cgroup", "--fork", "--kill-child", "--mount-proc")
         with self.log_file.open("ab") as log:
             self._outer = subprocess.Popen(
@@ -181,6 +198,8 @@ class UserManager:
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._first or self._outer.pid, signal.SIGKILL)
         self._outer.wait(20)
+        if self._journal is not None:
+            self._journal.wait(20)
         self._outer = None
         self._first = 0
         subprocess.run(["unshare", "--mount", "sh", "-c", _SWEEP, "sweep", self._cgroup], check=False, timeout=20)

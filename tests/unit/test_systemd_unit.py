@@ -16,6 +16,7 @@ LINE = {
     "NotifyAccess": "main",
     "Restart": "on-failure",
     "KillMode": "mixed",
+    "SyslogIdentifier": unit.IDENTIFIER,
     "UMask": "0077",
     "NoNewPrivileges": "yes",
     "RestrictAddressFamilies": "AF_UNIX AF_INET AF_INET6 AF_NETLINK",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from wire.daemon.accepted import Accepted, Blobs
-from wire.daemon.shape import ROOT, Kind, classify, trust_path
+from wire.daemon.shape import ROOT, Kind, classify, segment_path, trust_path
 from wire.daemon.site import Site
 from wire.errors import StoreError
 from wire.gitio import Entry, Git
@@ -27,11 +27,13 @@ class Channel:
     Attributes:
         end: its accepted end.
         segment: returns the accepted bytes of a segment, empty for none.
+        blob: returns the object that holds exactly these bytes, None where that is not known.
         stored: lines without newline that this machine's journal has behind the end, by number.
     """
 
     end: Position
     segment: Callable[[int], bytes]
+    blob: Callable[[int], str | None] = lambda number: None
     stored: Mapping[int, bytes] = field(default_factory=dict)
 
 
@@ -66,7 +68,12 @@ def pinned(settings: Settings, config: WireConfig, git: Git, blobs: Blobs) -> Gr
         end = pin.accepted.get(name, Position.start(pin.wire, name))
         mine = name.partition("/")[0] in config.agents
         stored = _stored(site.places, pin.wire, name, end) if mine else {}
-        return Channel(end, lambda number: accepted.segment(name, number), stored)
+        return Channel(
+            end,
+            lambda number: accepted.segment(name, number),
+            lambda number: accepted.oids().get(segment_path(name, number)),
+            stored,
+        )
 
     return Ground(site.trust(pin), frozenset(config.agents), channel)
 

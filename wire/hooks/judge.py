@@ -219,9 +219,13 @@ class _Channel:
         self._before = {number: staging.old(change) for number, change in changed.items()}
         self._after = {number: staging.new(change) for number, change in changed.items()}
         # What HEAD lacks of other segments belongs to the walk: a line behind a hole is none.
-        for number, entry in segments(staging.entries, name).items():
-            data = staging.blobs.get(entry.oid) or b""
-            if number not in changed and data != self._held.segment(number):
+        there = segments(staging.entries, name)
+        for number in {*there, *range(1, self._held.end.segment + 1)} - changed.keys():
+            entry = there.get(number)
+            if entry is not None and entry.oid == self._held.blob(number):
+                continue
+            data = (staging.blobs.get(entry.oid) or b"") if entry is not None else b""
+            if data != self._held.segment(number):
                 self._before[number] = self._after[number] = data
 
     def judge(self) -> list[Problem]:

@@ -145,12 +145,20 @@ def logs(settings: Settings, *, count: int, follow: bool) -> tuple[Sequence[str]
             reason="no-journal",
             next_step=f"systemctl --user status {NAME}",
         )
-    journal = ["journalctl", "--user", "--unit", NAME]
-    last = manager.tool(*journal, "--quiet", "-n", "1", "--output=cat")
-    said = None
-    if last is None or not last.out.strip():
-        said = f"the user's journal has nothing of it; as root, look with: journalctl _SYSTEMD_USER_UNIT={NAME}"
-    return [*journal, "--no-pager", "-n", str(count), *(["-f"] if follow else [])], said
+    how = ["--no-pager", "-n", str(count), *(["-f"] if follow else [])]
+    own = ["journalctl", "--user", "--unit", NAME]
+    if _has_entries(manager, own):
+        return [*own, *how], None
+    # Where the journal is not kept per user, or not on disk, the service's lines are in the system's.
+    whole = ["journalctl", f"--identifier={unit.IDENTIFIER}", f"_UID={os.geteuid()}"]
+    if _has_entries(manager, whole):
+        return [*whole, *how], "the user's journal has nothing of it; this is from the system's"
+    return [*own, *how], "the journal has nothing of it that this user may read"
+
+
+def _has_entries(manager: Manager, command: Sequence[str]) -> bool:
+    last = manager.tool(*command, "--quiet", "-n", "1", "--output=cat")
+    return last is not None and bool(last.out.strip())
 
 
 def show_logs(settings: Settings, command: Sequence[str]) -> int:

@@ -18,6 +18,8 @@ from importlib.resources import files
 from wire.errors import UsageError
 
 NAME = "wire.service"
+IDENTIFIER = "wire"
+"""What the service's lines are marked with in the journal; the template says the same."""
 _MARK = re.compile(rb"# Written by `wire service install` of wire [^\n]*; checksum ([0-9a-f]{64})\n")
 _APPEND = "append:"
 
