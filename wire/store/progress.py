@@ -12,6 +12,8 @@ from wire.store.paths import WirePlaces
 
 SLOWEST_SECONDS = 1200.0
 MISSED_INTERVALS = 3
+LEAST_SECONDS = 15.0
+"""No promise is so tight that one slow look breaks it."""
 BEAT_SECONDS = 15.0
 ALIVE_SECONDS = 45.0
 """A daemon whose last beat is older than this is stopped or stuck, whatever locks it holds."""
@@ -80,4 +82,4 @@ class Progress(NamedTuple):
     def looked(self, now: float) -> bool:
         """Return whether the last successful fetch is recent enough to say that there is nothing new."""
         age = self.fetch_age(now)
-        return age is not None and age <= MISSED_INTERVALS * self.interval
+        return age is not None and age <= max(MISSED_INTERVALS * self.interval, LEAST_SECONDS)
