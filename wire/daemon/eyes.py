@@ -27,6 +27,7 @@ class Eyes:
         watcher: whose events say when to look.
         seen: the last look at our own files.
         tip: the remote's tip as of the last round, as far as that is known.
+        glanced: what a glance showed before the last round.
         rescan: when our own files were last looked at, seconds of the epoch.
     """
 
@@ -34,6 +35,7 @@ class Eyes:
         self.watcher = watcher
         self.seen = Outbox({}, {})
         self.tip: str | None = None
+        self.glanced: str | None = None
         self.rescan: float | None = None
         self._places = places
         self._config = config
@@ -65,6 +67,9 @@ class Eyes:
         return transport.glance(self._remote.path, self._config.branch) if self._remote.path is not None else None
 
     def remote_moved(self) -> bool:
-        """Return whether a remote on this machine shows another tip than the last round saw."""
+        """Return whether a remote on this machine shows another tip than the last round saw.
+
+        A glance that never agrees with what git finds would else be news for ever.
+        """
         tip = self.glance()
-        return tip is not None and tip != self.tip
+        return tip is not None and tip not in (self.tip, self.glanced)

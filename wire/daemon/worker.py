@@ -228,6 +228,7 @@ class Worker(threading.Thread):
         began = time.monotonic()
         self._eyes.look()
         before, glance = self._eyes.seen, self._eyes.glance()
+        self._eyes.glanced = glance
         if glance is not None:
             fresh = glance == self._eyes.tip
         else:
