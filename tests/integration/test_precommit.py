@@ -517,6 +517,25 @@ def test_it_refuses(desk: Desk, name: str) -> None:
         assert {problem.path.decode() for problem in outcome.problems} == {path}
 
 
+def test_behind_a_flood_of_foreign_pieces_nothing_slips_in(desk: Desk) -> None:
+    """The walk lists a thousand and counts the rest, so that junk in HEAD could hide new junk."""
+    good = desk.read(MINE)
+    desk.append(MINE, b"junk\n" * 1_200)
+    desk.commit_unseen()
+    desk.append(MINE, FOREIGN)
+    assert codes(desk.judge()) == {"SIGNATURE"}
+    desk.write(MINE, good + desk.next()[0])
+    assert desk.judge().problems == ()
+
+
+def test_half_of_an_accepted_line_is_not_carried(desk: Desk) -> None:
+    good = desk.read(THEIRS)
+    desk.write(THEIRS, b"")
+    desk.commit_unseen()
+    desk.write(THEIRS, good[:100])
+    assert codes(desk.judge()) == {"NOT_YOURS"}
+
+
 def test_a_removed_line_is_named_where_it_stood(desk: Desk) -> None:
     first, second, _ = desk.lines(MINE)
     desk.write(MINE, desk.read(MINE).replace(second, b""))

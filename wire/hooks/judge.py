@@ -254,7 +254,8 @@ class _Channel:
         why = f"the folder is {owner!r}'s alone; this machine's agents: {mine}"
         for number, after in self._after.items():
             before = self._before[number]
-            if after == before or (after.startswith(before) and self._held.segment(number).startswith(after)):
+            whole = not after or after.endswith(b"\n")
+            if after == before or (whole and after.startswith(before) and self._held.segment(number).startswith(after)):
                 continue
             split = _common(before, after)
             data = before if split == len(after) else after
@@ -268,6 +269,9 @@ class _Channel:
                 there[item.segment, item.raw] -= 1
                 continue
             yield at(item.code, self._path(item.segment), _cause(item), self._after[item.segment], item.offset)
+        if after.more:
+            why = f"more than {len(after.foreign)} pieces that are no lines of the channel; take all of them out"
+            yield Problem(Code.SIGNATURE, self._path(max(self._after)), why)
 
     def _removed(self, before: Walk, after: Walk) -> Iterable[Problem]:
         """Valid lines that HEAD has, accepted here or not yet, and that are gone or changed."""
