@@ -122,6 +122,10 @@ def _draft(to: str, kind: str, body: str | dict[str, Any] | None, **members: Any
         members["expires"] = _expiry(members["expires"])
     members["ack_required"] = members.get("ack_required") or None
     members["refs"] = list(members["refs"]) if members.get("refs") else None
+    for name, value in members.items():
+        for text in value if isinstance(value, list) else (value,):
+            if isinstance(text, str):
+                _text(text.encode("utf-8", "surrogateescape"), f"--{'ref' if name == 'refs' else name}")
     return Draft(to, kind, body, **members)
 
 
@@ -140,14 +144,10 @@ def _body(argument: str | None, file: str | None, as_json: bool) -> str | dict[s
         return None
     if len(data) > LINE_MAX:
         raise UsageError(f"{where} has more than {LINE_MAX} bytes, the limit of a line", reason="too-large")
+    text = _text(data, where)
     if as_json and data.lstrip()[:1] == b"{":
         return _object(data.strip(), where)
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise UsageError(
-            f"{where}: invalid UTF-8 at byte {error.start}; nothing was sent", reason="bad-utf8"
-        ) from error
+    return text
 
 
 def _object(data: bytes, where: str) -> dict[str, Any]:
@@ -157,6 +157,15 @@ def _object(data: bytes, where: str) -> dict[str, Any]:
     except strictjson.StrictError as error:
         raise UsageError(
             f"{where} is not a strict JSON object: {error}; nothing was sent", reason="bad-json"
+        ) from error
+
+
+def _text(data: bytes, where: str) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"{where}: invalid UTF-8 at byte {error.start}; nothing was sent", reason="bad-utf8"
         ) from error
 
 
