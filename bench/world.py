@@ -66,7 +66,7 @@ class World:
 
     def api(self, name: str) -> Wire:
         """Return a machine's wire, for this process."""
-        return Wire.here(environ=self.machines[name].environ())
+        return Wire.open(environ=self.machines[name].environ())
 
     def site(self, name: str) -> Site:
         """Return what a daemon on a machine would work with."""

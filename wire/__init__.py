@@ -1,7 +1,7 @@
 """Signed messages between agents, carried by one git repository.
 
     from wire import Wire
-    mac = Wire.here(agent="mac")
+    mac = Wire.open(as_="mac")
     mac.send("spark", "the build is green")
 
 The public names are `Wire`, the verbs behind the command line, and the errors that they raise. They are looked up on

@@ -1,92 +1,233 @@
-"""The Python API: one wire on this machine, and the verbs.
+"""The Python API: one wire on this machine, and the verbs. The command line is written on it.
 
     from wire import Wire
-    here = Wire.here(agent="mac")
-    sent = here.send("spark", "hello")
-    for item in here.tail().items: print(item.id, item.line.sender)
+    mac = Wire.open(as_="mac")
+    mac.send("spark", "the build is green", refs=["a1b2c3"])
+    for item in mac.messages():
+        print(item.id, item.members)
 
-Every verb lives once, in `wire.verbs`; this class, the command line, the hooks and the MCP server are doors to it. What
-a verb needs is imported when it is called, since sending must not pay for what reading needs.
+Every verb lives once, in `wire.verbs`. What one needs is imported when it is called, since sending must not pay for
+what reading needs. All methods raise `WireError` and nothing else.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wire.store.paths import Settings
 from wire.verbs.here import Here
 
 if TYPE_CHECKING:
+    from wire.daemon.repair import Repaired
     from wire.daemon.report import Report
+    from wire.daemon.status import Status
+    from wire.errors import WireError
+    from wire.keys.requests import Request
+    from wire.keys.trust import Chain
+    from wire.store.incidents import Incident
+    from wire.store.pin import Pin
+    from wire.verbs.operating import Approval
     from wire.verbs.reading import Filters, Item, Reading
     from wire.verbs.sending import Draft, Outcome, Sent
+    from wire.verbs.watching import Verified
 
 
 class Wire:
-    """A configured wire; see the module's text. All methods raise `WireError` and nothing else."""
+    """A configured wire, and the agent that is meant on it."""
 
     def __init__(self, here: Here) -> None:
-        self._here = here
+        self.here = here
 
     @classmethod
-    def here(
-        cls, *, wire: str | None = None, agent: str | None = None, environ: Mapping[str, str] | None = None
+    def open(
+        cls, *, as_: str | None = None, wire: str | None = None, environ: Mapping[str, str] | None = None
     ) -> "Wire":
-        """Return the wire that is meant: named, chosen by the environment or the project, or the only one."""
-        settings = Settings.from_environ(os.environ if environ is None else environ, os.getcwd())
-        return cls(Here.find(settings.choosing(wire=wire, agent=agent)))
+        """Return the wire that is meant: named, chosen by the environment or the project, or the only one.
 
-    def send(self, to: str, body: str | dict[str, Any] | None = None, **members: Any) -> "Sent":
-        """Send one message; durable when this returns. Members are those of `wire.verbs.sending.Draft`."""
+        Args:
+            as_: the local agent; needed where there are several.
+            wire: the wire's local name; needed where there are several.
+            environ: instead of the process's environment.
+        """
+        settings = Settings.from_environ(os.environ if environ is None else environ, os.getcwd())
+        return cls(Here.find(settings.choosing(wire=wire, agent=as_)))
+
+    # Sending
+
+    def send(
+        self,
+        to: str,
+        body: str | dict[str, Any] | None = None,
+        *,
+        type: str = "message",
+        subject: str | None = None,
+        thread: str | None = None,
+        re: str | None = None,
+        refs: Sequence[str] | None = None,
+        priority: str | None = None,
+        needs: str | None = None,
+        ack_required: bool | None = None,
+        expires: str | None = None,
+        idem: str | None = None,
+    ) -> "Sent":
+        """Send one message and return its id and state; it is durable when this returns."""
         from wire.verbs.sending import Draft
 
-        return self.send_all([Draft(to, body=body, **members)]).sent[0]
+        draft = Draft(to, type, body, subject, thread, re, refs, priority, needs, ack_required, expires, idem)
+        return self.send_all([draft]).sent[0]
 
     def send_all(self, drafts: "Sequence[Draft]") -> "Outcome":
-        """Send many messages with one fsync per channel segment."""
+        """Send many messages, all or none, with one fsync per segment."""
         from wire.verbs import sending
 
-        return sending.send(self._here, drafts)
+        return sending.send(self.here, drafts)
 
-    def reply(self, message_id: str, body: str | dict[str, Any], **members: Any) -> "Sent":
-        """Answer a message: its sender, `re` and `thread` are filled in."""
+    def reply(self, message_id: str, body: str | dict[str, Any] | None = None, **members: Any) -> "Sent":
+        """Answer a message; its author, `re` and `thread` are filled in. `members` are those of `Draft`."""
+        from wire.verbs.sending import Draft
+
+        draft = Draft("", type=members.pop("type", "reply"), body=body, **members)
+        return self.send_all([self.answer(message_id, draft)]).sent[0]
+
+    def answer(self, message_id: str, draft: "Draft") -> "Draft":
+        """Return a draft that is addressed as the answer to a message."""
         from wire.verbs import sending
 
-        draft = sending.Draft("", type=members.pop("type", "reply"), body=body, **members)
-        return self.send_all([sending.reply(self._here, message_id, draft)]).sent[0]
+        return sending.reply(self.here, message_id, draft)
 
     def wait(self, ids: Sequence[str], state: str = "pushed", timeout: float = 30.0) -> "list[Sent]":
-        """Wait until all messages reached a state; raises NotReached."""
+        """Wait until all messages reached a state; raises NotReached after `timeout` seconds."""
         from wire.verbs import sending
 
-        return sending.wait(self._here, ids, state, timeout)
+        return sending.wait(self.here, ids, state, timeout)
+
+    # Reading
+
+    def messages(self, filters: "Filters | None" = None, **how: Any) -> "Iterator[Item]":
+        """Yield the new messages, oldest first, and move the cursor behind each when the next one is asked for.
+
+        So a message counts as read when its handling is over, and is shown again when that never came to an end.
+
+        Args:
+            how: `count`, `everything`, `peek`, `reader`, as of `wire.verbs.reading.tail`.
+        """
+        found = self.tail(filters, **how)
+        for item in found.items:
+            yield item
+            found.save()
+        found.save()
+
+    def follow(self, filters: "Filters | None" = None, **how: Any) -> "Iterator[Item]":
+        """Yield messages as `messages`, and go on with what arrives, for ever."""
+        for _ in self.changes():
+            yield from self.messages(filters, **how)
 
     def tail(self, filters: "Filters | None" = None, **how: Any) -> "Reading":
-        """Return new messages for the agent; call `save()` on the result when they were handed over."""
+        """Return new messages with how far they can be trusted; call its `save()` after they were handed over."""
         from wire.verbs import reading
 
-        return reading.tail(self._here, filters or reading.Filters(), **how)
+        return reading.tail(self.here, filters or reading.Filters(), **how)
+
+    def changes(self, pause: Callable[[float], object] | None = None) -> Iterator[None]:
+        """Yield once, and then whenever something was accepted; see `wire.verbs.following.changes`."""
+        from wire.verbs import following
+
+        return following.changes(self.here) if pause is None else following.changes(self.here, pause)
 
     def show(self, message_id: str) -> "Item":
         """Return one message with everything known of it."""
         from wire.verbs import reading
 
-        return reading.find(self._here, message_id)
+        return reading.find(self.here, message_id)
 
-    def log(self, count: int = 50, **how: Any) -> "list[Item]":
-        """Return the last messages of the whole wire in causal order."""
+    def log(self, count: int = 50, *, channels: Sequence[str] = (), by_commit: bool = False) -> "list[Item]":
+        """Return the last messages of the whole wire in causal order, or in the order of first sight."""
         from wire.verbs import reading
 
-        return reading.log(self._here, count=count, **how)
+        return reading.log(self.here, count=count, channels=channels, by_commit=by_commit)
 
     def thread(self, message_id: str) -> "list[Item]":
         """Return one conversation."""
         from wire.verbs import reading
 
-        return reading.thread(self._here, message_id)
+        return reading.thread(self.here, message_id)
+
+    # How things stand
+
+    def status(self) -> "Status":
+        """Return how the wire stands on this machine."""
+        from wire.verbs import watching
+
+        return watching.look(self.here)
+
+    def incidents(self, *, everything: bool = False) -> "list[Incident]":
+        """Return the incidents that are not resolved, or all, oldest first."""
+        from wire.verbs import watching
+
+        return watching.list_incidents(self.here, everything=everything)
+
+    def verify(
+        self, *, full: bool = False, jobs: int | None = None, progress: Callable[[int, int], None] | None = None
+    ) -> "Verified":
+        """Check what is accepted again, from the checkpoint; with `full` every signature, on all cores."""
+        from wire.verbs import watching
+
+        return watching.verify(self.here, full=full, jobs=jobs, progress=progress)
+
+    # Looking, healing, trust
 
     def sync(self) -> "Report":
-        """Run one cycle now."""
+        """Fetch, verify and push once, now."""
         from wire.verbs import operating
 
-        return operating.sync(self._here)
+        return operating.sync(self.here)
+
+    def heal(self) -> "Report":
+        """Put back every accepted line that the remote lacks."""
+        from wire.verbs import operating
+
+        return operating.heal(self.here)
+
+    def repair(self) -> "Repaired":
+        """Make the clone's repository anew; no accepted line is given up."""
+        from wire.verbs import operating
+
+        return operating.repair(self.here)
+
+    def trust(self) -> "Chain":
+        """Return the trust chain that is held here."""
+        from wire.verbs import operating
+
+        return operating.trust(self.here)
+
+    def repin(self, checkpoint: str) -> "Pin":
+        """Rebuild a pin or a trust folder that was lost, from a checkpoint that a person gives."""
+        from wire.verbs import operating
+
+        return operating.repin(self.here, checkpoint)
+
+    def requests(self) -> "tuple[list[Request], WireError | None]":
+        """Return who asks to join, and why the remote could not be asked just now, if it could not."""
+        from wire.verbs import operating
+
+        return operating.waiting(self.here)
+
+    def approve(
+        self, name: str, *, fingerprint: str | None = None, confirm: "Callable[[Request], bool] | None" = None
+    ) -> "Approval":
+        """Enroll a newcomer, known by its fingerprint or confirmed by a call."""
+        from wire.verbs import operating
+
+        return operating.approve(self.here, name, fingerprint=fingerprint, confirm=confirm or (lambda _: False))
+
+    def set_group(self, name: str, members: Sequence[str]) -> "Chain":
+        """Set who belongs to a group."""
+        from wire.verbs import operating
+
+        return operating.define_group(self.here, name, members)
+
+    def local_keys(self) -> list[tuple[str, str, str, str]]:
+        """Return (kind, name, fingerprint, path) of this machine's keys."""
+        from wire.verbs import operating
+
+        return operating.local_keys(self.here)

@@ -10,6 +10,8 @@ import pytest
 
 from support.team import Team, incidents, pin, read, state, write
 from support.waiting import eventually
+from wire import Wire
+from wire.verbs.sending import Draft
 
 
 def items(team: Team, machine: str, *args: str) -> list[dict[str, Any]]:
@@ -85,6 +87,8 @@ def test_a_batch_is_one_send_in_order_and_a_bad_line_sends_nothing(team: Team) -
         (("send", "spark", "x", "--subject", "s" * 201), "'subject' is not a string of up to 200 characters"),
         (("send", "spark", "x", "--re", "spark-1"), "'re' is not a message id"),
         (("send", "spark", "x", "--type", "reply"), "names a message in 're'"),
+        (("send", "spark", "x", "--type", "two words"), "'two words' is no message type"),
+        (("send", "spark", "x", "--type", "x" * 33), "is no message type"),
         (("send", "spark", "x" * 70_000), "the limit"),
         (("send", "spark", "--file", "/nowhere/at/all"), "cannot read /nowhere/at/all"),
         (("send", "spark", '{"a":1,"a":2}', "--json"), "duplicate key 'a'"),
@@ -313,3 +317,34 @@ def test_lines_that_an_agent_appends_by_itself_are_adopted(team: Team) -> None:
     team.settle()
     assert read(team.spark) == ["sent", "by hand"]
     team.check(sent=["mac/spark/1", "mac/spark/2"])
+
+
+def test_the_python_api_has_the_same_verbs(team: Team) -> None:
+    spark = Wire.open(as_="spark", environ=team.spark.env)
+    mac = Wire.open(environ=team.mac.env)
+    first = mac.send("spark", "by the api", refs=["a1b2c3"], priority="high")
+    many = mac.send_all([Draft("spark", body=f"n{n}") for n in range(3)])
+    assert (first.id, first.state) == ("mac/spark/1", "stored")
+    assert [one.id for one in many.sent] == [f"mac/spark/{n}" for n in (2, 3, 4)]
+    assert mac.sync().pushed == 4
+    spark.sync()
+    seen = spark.messages()
+    item = next(seen)
+    assert (item.id, item.members["body"], item.verdict) == ("mac/spark/1", "by the api", "verified")
+    seen.close()
+    assert next(spark.messages(peek=True)).id == "mac/spark/1", "its handling never came to an end"
+    assert len(list(spark.messages())) == 4
+    assert list(spark.messages()) == []
+    answer = spark.reply("mac/spark/1", "seen")
+    spark.sync()
+    mac.sync()
+    following = mac.follow()
+    assert next(following).id == answer.id
+    spark.send("mac", "and on")
+    spark.sync()
+    mac.sync()
+    assert next(following).members["body"] == "and on"
+    checked = mac.verify(full=True)
+    assert (checked.lines, checked.problems) == (6, ())
+    assert [one.id for one in mac.thread(answer.id)] == ["mac/spark/1", answer.id]
+    assert mac.incidents() == []

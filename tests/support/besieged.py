@@ -30,6 +30,7 @@ from wire.daemon.site import Site
 from wire.keys import keyfile
 from wire.protocol.encoding import Signer
 from wire.store import pin as pins
+from wire.store.incidents import Incident, list_
 from wire.store.paths import Settings
 from wire.store.pin import Pin
 from wire.verbs import operating
@@ -83,7 +84,7 @@ class Siege:
     def send(self, sender: str | Machine, to: str, body: str = "honestly", **members: Any) -> str:
         """Let a machine's agent send a message, and return its id."""
         machine = sender if isinstance(sender, Machine) else self.machines[sender]
-        sent = Wire.here(environ=machine.env, agent=machine.name).send(to, body, **members)
+        sent = Wire.open(environ=machine.env, as_=machine.name).send(to, body, **members)
         self.sent[sent.id] = journal(machine, sent.id)
         return sent.id
 
@@ -94,7 +95,7 @@ class Siege:
             failing: a report with a failure is no failure of the test.
         """
         for machine in machines or self.machines.values():
-            report = Wire.here(environ=machine.env).sync()
+            report = Wire.open(environ=machine.env).sync()
             assert failing or report.failure is None, f"{machine.name}: {report.failure!r}"
         return report
 
@@ -161,7 +162,12 @@ class Siege:
         if not lost:
             self.only_grew()
         if at_tip:
-            there = lines_in(self.remote.path, self.host.tip)
+            # Folders of names that nobody knows are never read, and stay where they are.
+            there = {
+                i: raw
+                for i, raw in lines_in(self.remote.path, self.host.tip).items()
+                if i.split("/")[0] in self.machines
+            }
             _same("at the remote", _moving(there, frozen), _moving(wanted, frozen), told)
         oracle.check(list(self.machines.values()), self.remote, sent=(), attacked=True, rules=(4,))
 
@@ -273,12 +279,15 @@ def signer(machine: Machine, kind: str = "agent") -> Signer:
     return keyfile.load_for(path, name=owner, kind=kind, wire=pin(machine).wire)
 
 
-def incidents(machine: Machine, *, everything: bool = False) -> set[str]:
-    """Return code and scope of the incidents about bytes that do not hold (or, wanted, of all): `"PREFIX mac/spark"`."""
-    from wire.store.incidents import list_
+def incidents(machine: Machine) -> set[str]:
+    """Return code and scope of the incidents about bytes that do not hold: `"PREFIX mac/spark"`."""
+    return {f"{one.code} {one.scope}" for one in all_incidents(machine) if one.integrity}
 
+
+def all_incidents(machine: Machine, *codes: str) -> list[Incident]:
+    """Return all incidents of a machine, or those of some codes, open or not."""
     found = list_(str(state(machine) / "incidents"))
-    return {f"{one.code} {one.scope}" for one in found if everything or one.integrity}
+    return [one for one in found if not codes or one.code in codes]
 
 
 def tail(machine: Machine, *args: str) -> Result:
@@ -350,6 +359,6 @@ def _moving(lines: Mapping[str, bytes], frozen: Collection[str]) -> dict[str, by
 
 def _same(what: str, found: Mapping[str, bytes], wanted: Mapping[str, bytes], more: Mapping[str, bytes]) -> None:
     surplus, missing = found.keys() - wanted.keys() - more.keys(), wanted.keys() - found.keys()
-    assert not surplus and not missing, f"{what}: {sorted(surplus)} too many, {sorted(missing)} missing"
+    assert not surplus | missing, f"{what}: {sorted(surplus)} too many, {sorted(missing)} missing"
     wrong = [identity for identity in found if found[identity] != {**more, **wanted}[identity]]
     assert not wrong, f"{what}: other bytes in {wrong}"

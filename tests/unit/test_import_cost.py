@@ -20,6 +20,7 @@ BROUGHT = "import click, nacl.bindings"
 ALWAYS = {
     "wire",
     "wire.__main__",
+    "wire.api",
     "wire.cli",
     "wire.cli.common",
     "wire.cli.console",

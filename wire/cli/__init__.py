@@ -101,7 +101,7 @@ def main() -> None:
     except click.exceptions.Exit as error:
         status = error.exit_code
     except click.ClickException as error:
-        shown = WireError(error.format_message(), reason="usage")
+        shown = WireError(_without_secrets(error.format_message()), reason="usage")
         shown.exit_status = USAGE
         usage = getattr(error, "ctx", None)
         if usage is not None:
@@ -137,6 +137,15 @@ def main() -> None:
     os._exit(status if isinstance(status, int) else 0)
 
 
+def _without_secrets(text: str) -> str:
+    """Return a text without the credentials of remotes that it may quote."""
+    if "://" not in text:
+        return text
+    from wire.gitio import redact_url
+
+    return redact_url(text)
+
+
 def _internal(error: Exception) -> WireError:
     """Write the traceback down for a report, and return what to tell the user."""
     import traceback
@@ -150,7 +159,7 @@ def _internal(error: Exception) -> WireError:
         state = Settings.from_environ(os.environ, os.getcwd()).state_dir
         path = os.path.join(state, f"error-{utc_now().replace(':', '')}.txt")
         private_folder(state)
-        atomic_write(path, text.encode("utf-8", "backslashreplace"))
+        atomic_write(path, _without_secrets(text).encode("utf-8", "backslashreplace"))
         where = f"the details are in {path}"
     except (OSError, WireError):
         pass

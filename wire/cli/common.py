@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from wire.api import Wire
 from wire.store.paths import Settings
 from wire.verbs.here import Here
 
@@ -21,6 +22,11 @@ def settings_of(ctx: click.Context) -> Settings:
 def here_of(ctx: click.Context) -> Here:
     """Return the wire that is meant; raises UsageError."""
     return Here.find(settings_of(ctx))
+
+
+def wire_of(ctx: click.Context) -> Wire:
+    """Return the wire that is meant, with its verbs; raises UsageError."""
+    return Wire(here_of(ctx))
 
 
 def choosing(command: Command) -> Command:

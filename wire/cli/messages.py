@@ -6,14 +6,13 @@ from typing import Any
 
 import click
 
-from wire.cli.common import choosing, here_of, json_option
+from wire.api import Wire
+from wire.cli.common import choosing, json_option, wire_of
 from wire.cli.console import flush, say, say_json, warn
 from wire.errors import UsageError
 from wire.protocol import strictjson
 from wire.protocol.line import LINE_MAX
 from wire.protocol.messages import NEEDS, PRIORITIES, TYPES
-from wire.verbs import sending
-from wire.verbs.here import Here
 from wire.verbs.sending import Draft
 from wire.verbs.states import STATES
 
@@ -65,7 +64,7 @@ def send(
     The body is BODY, or standard input with "-", or a file. With --json a body that begins with "{" is a JSON object,
     and the answer is printed as JSON. When this returns 0 the message is safely on disk; it travels by itself.
     """
-    here = here_of(click.get_current_context())
+    wire = wire_of(click.get_current_context())
     if batch:
         if to is not None or body is not None or file is not None:
             raise UsageError("--batch reads recipients and bodies from standard input", reason="usage")
@@ -74,7 +73,7 @@ def send(
         if to is None:
             raise UsageError("say to whom: wire send TO BODY", reason="usage", next_step="wire send --help")
         drafts = [_draft(to, kind, _body(body, file, as_json), thread=thread, re=re, **members)]
-    _send(here, drafts, as_json, wait_for, timeout)
+    _send(wire, drafts, as_json, wait_for, timeout)
 
 
 @click.command()
@@ -93,13 +92,13 @@ def reply(
     **members: Any,
 ) -> None:
     """Answer a message: recipient, re and thread are filled in."""
-    here = here_of(click.get_current_context())
+    wire = wire_of(click.get_current_context())
     draft = _draft("", kind, _body(body, file, as_json), **members)
-    _send(here, [sending.reply(here, message_id, draft)], as_json, wait_for, timeout)
+    _send(wire, [wire.answer(message_id, draft)], as_json, wait_for, timeout)
 
 
-def _send(here: Here, drafts: list[Draft], as_json: bool, wait_for: str | None, timeout: float) -> None:
-    outcome = sending.send(here, drafts)
+def _send(wire: Wire, drafts: list[Draft], as_json: bool, wait_for: str | None, timeout: float) -> None:
+    outcome = wire.send_all(drafts)
     sent = list(outcome.sent)
     for warning in outcome.warnings:
         warn(warning)
@@ -109,7 +108,7 @@ def _send(here: Here, drafts: list[Draft], as_json: bool, wait_for: str | None, 
             for one in sent:
                 say(f"{one.id} {one.state}")
             flush()
-        sent = sending.wait(here, [one.id for one in sent], wait_for, timeout)
+        sent = wire.wait([one.id for one in sent], wait_for, timeout)
     for one in sent:
         if as_json:
             say_json({"id": one.id, "state": one.state, "again": one.again, "warnings": list(outcome.warnings)})

@@ -2,7 +2,7 @@
 
 import click
 
-from wire.cli.common import choosing, here_of, json_option
+from wire.cli.common import choosing, json_option, wire_of
 from wire.cli.console import flush, leave, say, say_json, warn
 from wire.daemon.report import Report
 from wire.errors import DONE, IDENTITY, INTEGRITY
@@ -14,9 +14,7 @@ from wire.errors import DONE, IDENTITY, INTEGRITY
 @click.pass_context
 def sync(ctx: click.Context, as_json: bool) -> None:
     """Fetch, verify and push once, now."""
-    from wire.verbs import operating
-
-    _tell(operating.sync(here_of(ctx)), as_json)
+    _tell(wire_of(ctx).sync(), as_json)
 
 
 @click.command()
@@ -25,9 +23,7 @@ def sync(ctx: click.Context, as_json: bool) -> None:
 @click.pass_context
 def heal(ctx: click.Context, as_json: bool) -> None:
     """Put back every accepted line that the remote lacks; nothing is ever removed by it."""
-    from wire.verbs import operating
-
-    _tell(operating.heal(here_of(ctx)), as_json)
+    _tell(wire_of(ctx).heal(), as_json)
 
 
 @click.command()
@@ -36,9 +32,7 @@ def heal(ctx: click.Context, as_json: bool) -> None:
 @click.pass_context
 def repair(ctx: click.Context, as_json: bool) -> None:
     """Make the clone's repository anew when git's own files are damaged; no accepted line is given up."""
-    from wire.verbs import operating
-
-    done = operating.repair(here_of(ctx))
+    done = wire_of(ctx).repair()
     if as_json:
         say_json({"lines": done.lines, "aside": done.aside, "remote_reached": done.remote_reached})
         return

@@ -5,13 +5,12 @@ from typing import Any
 
 import click
 
-from wire.cli.common import choosing, here_of, json_option
-from wire.cli.console import flush, hand_over, leave, warn
+from wire.cli.common import choosing, json_option, wire_of
+from wire.cli.console import flush, hand_over, leave, reader_gone, warn
 from wire.cli.shown import Printer
 from wire.errors import DONE, INTEGRITY, REMOTE
-from wire.verbs import reading
 from wire.verbs.order import since_text
-from wire.verbs.reading import Health
+from wire.verbs.reading import Filters, Health
 
 _BATCH_SAVE = 200
 
@@ -50,8 +49,8 @@ def tail(
     and --all leave it where it is. Exit 0: shown, or nothing new. 4: an open incident concerns what was asked, or the
     place was lost. 6: nothing new, but the remote was not reached lately, so that nobody knows.
     """
-    here = here_of(ctx)
-    filters = reading.Filters(
+    wire = wire_of(ctx)
+    filters = Filters(
         frozenset((*senders, *more_senders)),
         frozenset(types),
         thread,
@@ -60,8 +59,8 @@ def tail(
     printer = Printer(as_json)
 
     def once(first: bool) -> tuple[int, Any]:
-        found = reading.tail(
-            here, filters, count=count if first else None, everything=everything and first, peek=peek, reader=reader
+        found = wire.tail(
+            filters, count=count if first else None, everything=everything and first, peek=peek, reader=reader
         )
         if first:
             for text in (*found.health.lost, *found.health.damaged):
@@ -79,9 +78,8 @@ def tail(
 
     shown, health = once(True)
     if follow:
-        from wire.cli.following import follow as following
-
-        following(here, lambda: once(False))
+        for _ in wire.changes(_pause):
+            once(False)
     status, result = _ending(health, shown)
     if not shown:
         printer.nothing(result, health)
@@ -98,8 +96,8 @@ def tail(
 @click.pass_context
 def show(ctx: click.Context, message_id: str, as_json: bool) -> None:
     """Show one message with everything known about it."""
-    here = here_of(ctx)
-    Printer(as_json).whole(here, reading.find(here, message_id))
+    wire = wire_of(ctx)
+    Printer(as_json).whole(wire.here, wire.show(message_id))
 
 
 @click.command()
@@ -112,7 +110,7 @@ def show(ctx: click.Context, message_id: str, as_json: bool) -> None:
 def log(ctx: click.Context, count: int, channels: tuple[str, ...], by_commit: bool, as_json: bool) -> None:
     """Show the last messages of the whole wire, in causal order: the same on every machine."""
     printer = Printer(as_json)
-    for item in reading.log(here_of(ctx), count=count, channels=channels, by_commit=by_commit):
+    for item in wire_of(ctx).log(count, channels=channels, by_commit=by_commit):
         printer.item(item)
 
 
@@ -124,8 +122,14 @@ def log(ctx: click.Context, count: int, channels: tuple[str, ...], by_commit: bo
 def thread(ctx: click.Context, message_id: str, as_json: bool) -> None:
     """Show one conversation."""
     printer = Printer(as_json)
-    for item in reading.thread(here_of(ctx), message_id):
+    for item in wire_of(ctx).thread(message_id):
         printer.item(item)
+
+
+def _pause(seconds: float) -> None:
+    """Wait, and notice a reader that went away at once, not only with the next message."""
+    if reader_gone(seconds):
+        raise BrokenPipeError
 
 
 def _ending(health: Health, shown: int) -> tuple[int, str]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from wire.cli.common import choosing, here_of, json_option
+from wire.cli.common import choosing, json_option, wire_of
 from wire.cli.console import flush, leave, safe, say, say_json, warn
 from wire.errors import UsageError
 from wire.protocol.encoding import fingerprint as print_of
@@ -21,9 +21,7 @@ def trust() -> None:
 @click.pass_context
 def show(ctx: click.Context, as_json: bool) -> None:
     """Show the trust in force: the checkpoint to give to others, agents, keys and groups."""
-    from wire.verbs import operating
-
-    newest = operating.trust(here_of(ctx)).newest
+    newest = wire_of(ctx).trust().newest
     agents: dict[str, Any] = {
         agent.name: {
             "role": agent.role,
@@ -64,9 +62,7 @@ def show(ctx: click.Context, as_json: bool) -> None:
 @click.pass_context
 def requests(ctx: click.Context, as_json: bool) -> None:
     """List who asks to join."""
-    from wire.verbs import operating
-
-    waiting, failure = operating.waiting(here_of(ctx))
+    waiting, failure = wire_of(ctx).requests()
     for one in waiting:
         if as_json:
             say_json({"name": one.name, "role": one.role, "fingerprint": one.fingerprint, "created": one.created})
@@ -89,7 +85,6 @@ def requests(ctx: click.Context, as_json: bool) -> None:
 def approve(ctx: click.Context, name: str, fingerprint: str | None, as_json: bool) -> None:
     """Enroll a newcomer. Compare the fingerprint with its owner, not through the wire."""
     from wire.keys.requests import Request
-    from wire.verbs import operating
 
     def confirm(request: Request) -> bool:
         if as_json:
@@ -98,7 +93,7 @@ def approve(ctx: click.Context, name: str, fingerprint: str | None, as_json: boo
             f"{request.name} ({request.role}) has the key {request.fingerprint}. Approve it?", err=True
         )
 
-    done = operating.approve(here_of(ctx), name, fingerprint=fingerprint, confirm=confirm)
+    done = wire_of(ctx).approve(name, fingerprint=fingerprint, confirm=confirm)
     if as_json:
         say_json({"name": done.name, "fingerprint": done.fingerprint, "checkpoint": done.checkpoint})
     else:
@@ -112,9 +107,7 @@ def approve(ctx: click.Context, name: str, fingerprint: str | None, as_json: boo
 @click.pass_context
 def repin(ctx: click.Context, checkpoint: str, as_json: bool) -> None:
     """Rebuild a pin or trust folder that was lost or damaged, from a checkpoint that a person gives."""
-    from wire.verbs import operating
-
-    pin = operating.repin(here_of(ctx), checkpoint)
+    pin = wire_of(ctx).repin(checkpoint)
     lines = sum(end.seq for end in pin.accepted.values())
     if as_json:
         say_json({"checkpoint": pin.checkpoint, "trust": pin.trust_version, "lines": lines})
@@ -134,9 +127,7 @@ def keys() -> None:
 @click.pass_context
 def list_keys(ctx: click.Context, as_json: bool) -> None:
     """List this machine's keys."""
-    from wire.verbs import operating
-
-    for kind, name, shown, path in operating.local_keys(here_of(ctx)):
+    for kind, name, shown, path in wire_of(ctx).local_keys():
         if as_json:
             say_json({"kind": kind, "name": name, "fingerprint": shown, "path": path})
         else:
@@ -150,14 +141,12 @@ def list_keys(ctx: click.Context, as_json: bool) -> None:
 @click.pass_context
 def show_key(ctx: click.Context, name: str | None, as_json: bool) -> None:
     """Show one of this machine's keys, and whether the wire trusts it."""
-    from wire.verbs import operating
-
-    here = here_of(ctx)
-    wanted = name or here.agent()
-    found = [one for one in operating.local_keys(here) if one[1] == wanted]
+    wire = wire_of(ctx)
+    wanted = name or wire.here.agent()
+    found = [one for one in wire.local_keys() if one[1] == wanted]
     if not found:
         raise UsageError(f"this machine holds no key {wanted[:64]!r}", reason="key-unknown", next_step="wire keys list")
-    chain = operating.trust(here)
+    chain = wire.trust()
     for kind, owner, shown, path in found:
         if kind == "root":
             status = "root" if shown in [print_of(root) for root in chain.newest.roots] else "not a root"
@@ -184,9 +173,7 @@ def group() -> None:
 @click.pass_context
 def set_members(ctx: click.Context, name: str, members: tuple[str, ...], as_json: bool) -> None:
     """Set who belongs to a group; a message to it goes to those who belong when it is sent."""
-    from wire.verbs import operating
-
-    newest = operating.define_group(here_of(ctx), name, members).newest
+    newest = wire_of(ctx).set_group(name, members).newest
     if as_json:
         say_json({"group": name, "members": list(newest.groups[name].members), "checkpoint": newest.checkpoint})
     else:

@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from wire.cli.common import choosing, here_of, json_option, settings_of
+from wire.api import Wire
+from wire.cli.common import choosing, here_of, json_option, settings_of, wire_of
 from wire.cli.console import flush, is_terminal, leave, safe, say, say_json, styled, warn
 from wire.daemon.status import Status
 from wire.errors import DONE, INTEGRITY, WireError
@@ -15,7 +16,6 @@ from wire.store import config as configs
 from wire.store import incidents as store
 from wire.store.incidents import Incident
 from wire.store.paths import WirePlaces
-from wire.verbs import watching
 from wire.verbs.here import Here
 from wire.verbs.order import seconds_of
 from wire.verbs.render import age
@@ -36,7 +36,7 @@ def status(ctx: click.Context, as_json: bool) -> None:
     for wire in wires:
         here = Here(settings, wire, WirePlaces(settings.state_dir, wire.name, wire.clone))
         try:
-            found = watching.look(here)
+            found = Wire(here).status()
         except WireError as error:
             # One wire that cannot be read must not hide the others.
             worst = max(worst, error.exit_status)
@@ -66,7 +66,7 @@ def incidents(ctx: click.Context, everything: bool, as_json: bool) -> None:
     """List what went wrong; a repeat is counted, never listed twice."""
     if ctx.invoked_subcommand is not None:
         return
-    found = watching.list_incidents(here_of(ctx), everything=everything)
+    found = wire_of(ctx).incidents(everything=everything)
     for one in found:
         if as_json:
             say_json(_incident(one))
@@ -134,7 +134,7 @@ def verify(ctx: click.Context, full: bool, jobs: int | None, as_json: bool) -> N
             sys.stderr.flush()
 
     shown = progress if is_terminal() and not as_json else None
-    found = watching.verify(here_of(ctx), full=full, jobs=jobs, progress=shown)
+    found = wire_of(ctx).verify(full=full, jobs=jobs, progress=shown)
     if as_json:
         say_json(
             {

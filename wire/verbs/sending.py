@@ -17,7 +17,7 @@ from wire.protocol import strictjson
 from wire.protocol.chain import Position, lines_of
 from wire.protocol.encoding import Signer
 from wire.protocol.line import LineError, content, head, parse, seal
-from wire.protocol.messages import FIXED, TRAILING
+from wire.protocol.messages import FIXED, TRAILING, valid_type
 from wire.protocol.names import EVERYONE, parse_id, valid_recipient
 from wire.store import journal
 from wire.store.files import utc_now
@@ -85,6 +85,11 @@ def send(here: Here, drafts: Sequence[Draft]) -> Outcome:
             raise UsageError(
                 f"{draft.to[:64]!r} is not a recipient for {agent!r}: another agent, a group, or all",
                 reason="bad-recipient",
+            )
+        if not valid_type(draft.type):
+            raise UsageError(
+                f"{draft.type[:40]!r} is no message type: a to z, 0 to 9, - and _, a letter first, at most 32",
+                reason="bad-type",
             )
         channels.setdefault(f"{agent}/{draft.to}", []).append(draft)
     builders = {channel: _Builder(here, pin, signer, channel, mine) for channel, mine in channels.items()}
