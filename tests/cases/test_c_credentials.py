@@ -186,6 +186,8 @@ def test_c7_a_token_in_the_remotes_url_is_seen_nowhere(machines, host, remote, t
         told.append(mac.wire("incidents", "show", one["id"]).out)
     told.append(mac.wire("sync", "--json", check=False).out)
     told.append(mac.wire("join", url, "--as", "mac", "--trust", "nonsense", check=False).err)
+    told.append(mac.wire("init", "--as", "mac", "hub.git", url, check=False).err)
+    told.append(mac.wire("init", url, "--as", "another", "--wire", "hub", check=False).err)
     host.credentials = ("x-access-token", SECRET)
     mac.wire("sync")
     told.append(remote.git("log", "--format=%an %ae %cn %ce %B", "main"))

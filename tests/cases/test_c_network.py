@@ -1,4 +1,4 @@
-"""C4, C5, C10, C11: a remote that hangs, is away, or fails in one of the ways that networks have."""
+"""C4, C5, C10, C11, C13, C15: a remote that hangs, is away, or fails in one of the ways that networks have."""
 
 import re
 import time
@@ -9,8 +9,10 @@ import pytest
 
 from support import procs
 from support.clones import failing_ssh
+from support.daemons import set_cadence
 from support.http_git import Fault, HttpGit
-from support.team import incidents, pin, read
+from support.remote import BareRemote
+from support.team import bodies, incidents, pin, read
 from support.waiting import eventually
 
 SHORT = {"WIRE_GIT_TIMEOUT": "2"}
@@ -191,3 +193,63 @@ def test_c11_and_j1_every_failure_has_its_own_name_and_gits_own_reason(team, hos
     team.reach_by(there)
     team.mac.wire("sync")
     assert incidents(team.mac) == []
+
+
+# C13, C15
+
+
+def test_c13_a_forced_history_that_lacks_lines_is_told_and_healed(team):
+    """Somebody pushed by force from an old clone. Nothing is given up, nobody forces anything back by itself."""
+    team.spark.send("mac", "old")
+    team.settle()
+    vera = team.vandal()
+    team.mac.send("spark", "one")
+    team.mac.send("spark", "two")
+    team.settle()
+    assert read(team.spark) == ["one", "two"]
+    before = team.remote.tip()
+    vera.commit("another history")
+    forced = vera.push(force=True)
+    team.spark.send("mac", "it waits")
+    for machine in team.machines:
+        for _ in range(2):
+            assert machine.wire("sync", check=False).status == 4
+        (incident,) = incidents(machine, "FORCED")
+        assert (incident["evidence"]["old_tip"], incident["evidence"]["new_tip"]) == (before, forced)
+        assert "2 line(s) of mac/spark" in incident["message"]
+    assert team.remote.tip() == forced
+    assert read(team.spark, status=None) == [], "what was shown is not shown again"
+    assert bodies(team.spark.wire("tail", "-n", "2", "--json", check=False)) == ["one", "two"]
+    team.mac.wire("heal", check=False)
+    team.settle()
+    team.check(attacked=True)
+    assert [body for body in read(team.mac, status=4) if isinstance(body, str)] == ["old", "it waits"]
+    assert [body for body in read(team.spark, status=4) if isinstance(body, str)] == []
+    for machine in team.machines:
+        assert all(one["ended"] for one in incidents(machine, "FORCED", "PREFIX")), "over, and still to be seen"
+
+
+def test_c15_a_remote_that_was_made_anew_is_not_seeded_until_somebody_says_so(team):
+    team.mac.send("spark", "one")
+    team.settle()
+    before = team.remote.tip()
+    team.remote.path.rename(team.remote.path.with_name("deleted.git"))
+    fresh = BareRemote(team.remote.path)
+    team.mac.send("spark", "it waits")
+    set_cadence(team.spark, t0=1, t1=1, t2=1, t3=1)
+    team.spark.start_daemon()
+    for _ in range(3):
+        failed = team.mac.wire("sync", check=False)
+        assert failed.status == 4, str(failed)
+    for machine in team.machines:
+        eventually(lambda machine=machine: incidents(machine, "FORCED"), what="an incident about it")
+        (incident,) = incidents(machine, "FORCED")
+        assert f"lost commit {before[:12]}" in incident["message"]
+        assert "wire heal" in incident["next_step"]
+        assert machine.wire("status", check=False).status == 4
+    assert fresh.tip() is None, "nobody fills it by itself"
+    team.mac.wire("heal", check=False)
+    eventually(lambda: incidents(team.spark, "FORCED")[0]["ended"], what="the other machine to thaw by itself")
+    team.spark.stop_daemon()
+    team.sync_and_check()
+    assert [body for body in read(team.spark, status=4) if isinstance(body, str)] == ["one", "it waits"]

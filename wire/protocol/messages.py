@@ -18,9 +18,15 @@ REFS_MAX = 64
 REF_MAX = 1_024
 IDEM_MAX = 200
 
+_TYPE = re.compile(r"[a-z][a-z0-9_-]{0,31}", re.ASCII)
 _HEAD = re.compile(r"[0-9a-f]{64}", re.ASCII)
 FIXED = ("v", "wire", "from", "to", "seq", "prev", "ts", "trust", "type")
 TRAILING = ("key", "sig")
+
+
+def valid_type(text: str) -> bool:
+    """Tell whether a text can be a message's type; one that nobody knows is none the less."""
+    return _TYPE.fullmatch(text) is not None
 
 
 class Body(NamedTuple):
