@@ -50,6 +50,7 @@ def test_h4_deleted_lock_files_let_no_second_one_in(team, removed):
     assert third.status == 1
 
 
+@pytest.mark.timeout(1800)
 def test_h5_many_starts_at_once_make_one_daemon(team):
     rounds = size(2, 50, "rounds of starts at once")
     starts = []

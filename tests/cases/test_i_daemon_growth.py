@@ -25,6 +25,7 @@ def cpu_seconds(pid):
 
 
 @pytest.mark.exclusive
+@pytest.mark.timeout(1800)
 def test_i5_many_rounds_leave_descriptors_children_and_memory_flat(team):
     count = size(120, 2000, "rounds of one daemon with 128 descriptors")
     set_cadence(team.mac, t0=0.05, t1=0.05, t2=0.05, t3=0.05, hot=[0.05], jitter=0)

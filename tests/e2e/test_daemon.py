@@ -117,6 +117,7 @@ def test_two_daemons_that_push_at_once_both_win(team):
     team.check()
 
 
+@pytest.mark.timeout(1200)
 def test_killed_at_any_moment(team):
     """The daemon and its git children die at once, again and again; the next daemon clears away and goes on."""
     kills = size(6, 60, "kills of a daemon at random moments")
@@ -138,6 +139,7 @@ def test_killed_at_any_moment(team):
     team.sync_and_check()
 
 
+@pytest.mark.timeout(900)
 def test_b3_a_stop_during_a_sync_leaves_no_lock(team):
     stops = size(8, 50, "stops of a daemon during a sync")
     moments = random.Random(3)
@@ -225,6 +227,7 @@ def test_one_wire_that_fails_closed_stops_no_other(team, tmp_path):
     assert team.mac.wire("--wire", "second", "status").status == 0
 
 
+@pytest.mark.timeout(900)
 def test_sigcont_is_a_resume(team):
     """E5: a process that was stopped looks at once when it goes on, with connections of its own making."""
     set_cadence(team.mac, t0=600, t1=600, t2=600, t3=600, hot=[600])
