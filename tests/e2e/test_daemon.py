@@ -210,6 +210,31 @@ def test_a_wire_that_appears_and_one_that_goes(team):
     eventually(lambda: team.mac.json("status", check=False)["daemon"] == "running", timeout=30)
 
 
+def test_a_wire_is_begun_and_joined_beside_a_daemon_that_runs(machines, remote):
+    """Also where beginning it fails and everything is taken back: the daemon keeps its hands off until it is done."""
+    mac, spark = machines("mac"), machines("spark")
+    for machine in (mac, spark):
+        machine.start_daemon()
+    back = away(remote)
+    assert mac.wire("init", remote.url, "--as", "mac", check=False).status == 6
+    back()
+    remote.reject_pushes("not today")
+    refused = mac.wire("init", remote.url, "--as", "mac", check=False)
+    assert refused.status == 6
+    time.sleep(3)
+    assert "not-served wire=hub" not in mac.log() or "has not finished" in mac.log()
+    remote.remove_pre_receive()
+    begun = mac.json("init", remote.url, "--as", "mac")
+    joined = spark.json("join", remote.url, "--as", "spark", "--trust", begun["checkpoint"])
+    spark.send("mac", "before I was known")
+    mac.wire("trust", "approve", "spark", "--fingerprint", joined["fingerprint"])
+    Inbox(mac).gets(["before I was known"])
+    mac.send("spark", "welcome")
+    Inbox(spark).gets(["welcome"])
+    for machine in (mac, spark):
+        assert machine.json("status")["daemon"] == "running"
+
+
 def test_one_wire_that_fails_closed_stops_no_other(team, tmp_path):
     """The pin of one wire is damaged: it is visible, and the other one goes on."""
     from support.remote import BareRemote

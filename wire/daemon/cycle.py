@@ -420,10 +420,11 @@ class _Cycle:
         try:
             done = tidy(self.site, self.pin.branch, tip, self.pin.tidied)
         except (GitFailed, StoreError) as error:
-            self.findings.append(
-                Finding("CLONE_STATE", WIRE, f"the clone could not be tidied: {error}", subject="tidy")
-            )
-            self._raise()
+            if not isinstance(error, GitFailed) or error.kind is not Kind.CANCELLED:
+                self.findings.append(
+                    Finding("CLONE_STATE", WIRE, f"the clone could not be tidied: {error}", subject="tidy")
+                )
+                self._raise()
             return
         self.findings += done.findings
         self._raise()

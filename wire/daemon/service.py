@@ -32,8 +32,9 @@ from wire.daemon.naps import Clocks, Naps
 from wire.daemon.network import Routes
 from wire.daemon.notify import ALIVE, READY, STOPPING, VARIABLES, Notifier
 from wire.daemon.worker import Worker
-from wire.errors import DONE, Busy, WireError
+from wire.errors import DONE, Busy, Corrupt, StoreError, WireError
 from wire.store import config as configs
+from wire.store import pin as pins
 from wire.store.config import WireConfig
 from wire.store.files import private_folder
 from wire.store.paths import Settings, WirePlaces
@@ -43,6 +44,8 @@ PATIENCE_SECONDS = 2.0
 """How long a round may go on after a stop was asked for, before git children are ended."""
 END_SECONDS = 15.0
 """How long the workers have after that; longer than git's grace."""
+
+UNFINISHED = "unfinished"
 
 _RESTART_FIRST, _RESTART_MAX = 5.0, 300.0
 _READY_SECONDS = 20.0
@@ -199,6 +202,7 @@ class _Service:
 
     def _start(self, wire: WireConfig) -> None:
         places = WirePlaces(self._settings.state_dir, wire.name, wire.clone)
+        _begun(places)
         claim = Claim.take(places)
         try:
             worker = Worker(self._settings, wire, claim, self._log)
@@ -252,20 +256,44 @@ class _Service:
         return status.st_ino, status.st_size, status.st_mtime_ns
 
     def _failed_to_start(self, name: str, error: Exception) -> None:
+        if isinstance(error, WireError) and error.reason == UNFINISHED:
+            if name not in self._not_before:
+                self._log.info("not-served", wire=name, why=str(error))
+            self._not_before[name] = (time.monotonic() + TICK_SECONDS, 0.0)
+            return
         pause = self._wait_for(name)
         self._log.error("not-served", wire=name, why=str(error), next=f"{pause:.0f}s")
 
     def _wait_for(self, name: str) -> float:
         """Put the next start of a worker off, longer each time; return by how much."""
-        _, before = self._not_before.get(name, (0.0, 0.0))
-        pause = min(max(_RESTART_FIRST, 2 * before), _RESTART_MAX)
-        self._not_before[name] = (time.monotonic() + pause, pause)
+        now = time.monotonic()
+        at, before = self._not_before.get(name, (now, 0.0))
+        # What went well for a while begins anew.
+        pause = min(max(_RESTART_FIRST, 2 * before), _RESTART_MAX) if now - at < _RESTART_MAX else _RESTART_FIRST
+        self._not_before[name] = (now + pause, pause)
         return pause
 
     def _crashed(self, args: threading.ExceptHookArgs) -> None:
         """An error of ours ended a thread: it is told with its trace, and the worker is started again later."""
         trace = "".join(traceback.format_exception(args.exc_type, args.exc_value, args.exc_traceback))
         self._log.error("crashed", thread=args.thread.name if args.thread else "?", trace=trace)
+
+
+def _begun(places: WirePlaces) -> None:
+    """Leave a wire alone until the command that begins it here is done: it may yet take everything back.
+
+    Raises:
+        StoreError: reason `unfinished`.
+        IdentityError: there is no pin, and nothing to serve.
+    """
+    try:
+        begun = pins.load(places.pin_file).verified is not None
+    except Corrupt:
+        return  # its rounds tell what is wrong with it
+    if not begun:
+        raise StoreError(
+            "nothing of this wire was ever fetched here; `wire init` or `wire join` has not finished", reason=UNFINISHED
+        )
 
 
 def _join(workers: list[Worker], seconds: float) -> None:
