@@ -268,6 +268,38 @@ def test_a_unit_that_somebody_edited_is_kept(serviced: Serviced) -> None:
     assert "systemctl --user unmask" in refused.stderr
 
 
+def test_it_does_not_start_beside_a_daemon_that_runs_by_hand(serviced: Serviced) -> None:
+    beside, serviced.mac.program = serviced.mac.program, installed()
+    daemon = serviced.mac.start_daemon(prefix=tuple(serviced.manager.entering()))
+    serviced.mac.program = beside
+    refused = serviced.service("install", check=False)
+    assert refused.status == 1
+    assert "serves hub already" in refused.stderr
+    assert serviced.show("ActiveState") == "inactive"
+    step = refused.stderr.partition("next: end it (")[2].partition(")")[0]
+    serviced.manager.run(*step.split())
+    daemon.process.wait(20)
+    serviced.mac.stop_daemon()
+    serviced.service("start")
+    serviced.gets_through("by the service")
+
+
+def test_who_starts_it_by_hand_is_not_held_up_by_earlier_failures(serviced: Serviced) -> None:
+    log = serviced.mac.wire_home / "state/daemon.log"
+    log.write_bytes(bytes(9 << 20))
+    serviced.service("install", "--no-start")
+    serviced.drop_in("[Unit]\nStartLimitIntervalSec=600\nStartLimitBurst=2\n")
+    for _ in range(4):
+        serviced.service("restart")
+    assert serviced.show("ActiveState") == "active"
+    # A log that had grown was set aside, and nothing of it is lost.
+    assert log.stat().st_size < 1 << 20
+    assert log.with_name("daemon.log.1").stat().st_size == 9 << 20
+    serviced.unit_file.touch()
+    serviced.unit_file.write_text(serviced.unit_file.read_text() + "# mine\n")
+    assert "daemon-reload" in serviced.service("status", check=False).stderr
+
+
 def test_lingering_is_told_with_the_command(serviced: Serviced) -> None:
     command = "loginctl enable-linger root"
     unknown = serviced.service("install", "--no-start")

@@ -11,16 +11,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from wire.daemon import transport
-from wire.errors import WireError
+from wire.errors import Busy, WireError
 from wire.store import config as configs
-from wire.store.files import private_folder
+from wire.store.files import private_folder, store_error
 from wire.store.paths import Settings
 from wire.systemd import surroundings, unit, unitfile
 from wire.systemd.manager import Lingering, Manager, has_journal, user_name
-from wire.systemd.state import PROPERTIES
+from wire.systemd.state import PROPERTIES, prove
 from wire.systemd.unit import NAME, Origin, Unit
 
 DAEMON = ("daemon", "run")
+LOG_MAX = 8 << 20
+"""Bytes beyond which a start sets the log of a system without a journal aside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +54,8 @@ def install(settings: Settings, *, start: bool = True, force: bool = False) -> I
 
     Raises:
         WireError: there is no user manager (`no-user-manager`), somebody edited the unit (`unit-edited`), or the entry
-            point does not run in the service's surroundings (`entry-point`, `git-missing`): nothing was changed; or
-            systemd refused (`systemctl`).
+            point does not run in the service's surroundings (`entry-point`, `git-missing`): nothing was changed.
+            Systemd refused (`systemctl`), or a daemon runs by hand (`daemon-running`): installed, and not started.
     """
     from wire import __version__
 
@@ -81,7 +83,7 @@ def install(settings: Settings, *, start: bool = True, force: bool = False) -> I
         unitfile.write(path, text)
     if log_file is not None:
         private_folder(settings.state_dir)
-    running = _load(manager, path, start=start, anew=before != text)
+    running = _load(settings, manager, path, start=start, anew=before != text)
     lingering = manager.lingering()
     notes = _notes(settings, known, variables, withheld, lingering)
     action = "unchanged" if before == text else "installed" if before is None else "updated"
@@ -177,7 +179,7 @@ def linger_command() -> str:
     return f"loginctl enable-linger {user_name()}"
 
 
-def _load(manager: Manager, path: str, *, start: bool, anew: bool) -> bool:
+def _load(settings: Settings, manager: Manager, path: str, *, start: bool, anew: bool) -> bool:
     """Have systemd read the unit, and start it; return whether it runs."""
     manager.run("daemon-reload")
     seen = manager.show(NAME, *PROPERTIES)
@@ -186,25 +188,54 @@ def _load(manager: Manager, path: str, *, start: bool, anew: bool) -> bool:
         raise WireError(f"systemd reads {NAME} from {found}, not from {path}", reason="unit-shadowed")
     manager.run("enable", NAME)
     running = seen.get("ActiveState") in ("active", "activating", "reloading")
-    if not start:
-        return running
-    _control(manager, "restart" if running and anew else "start")
-    return True
+    if start:
+        _control(settings, manager, "restart" if running and anew else "start")
+    return running or start
 
 
 def _on_unit(settings: Settings, verb: str) -> None:
     manager = Manager(settings.environ)
     _installed(manager)
-    _control(manager, verb)
+    _control(settings, manager, verb)
 
 
-def _control(manager: Manager, verb: str) -> None:
+def _control(settings: Settings, manager: Manager, verb: str) -> None:
+    if verb != "stop":
+        _nobody_else(settings, manager)
+        _keep_short(unit.log_file(_installed(manager)[1]))
+        # Who starts it by hand has looked at why it failed; the count of failures begins anew.
+        manager.run("reset-failed", NAME, ok=(0, 1))
     try:
         manager.run(verb, NAME)
     except WireError as error:
         if error.reason == "systemctl":
             error.next_step = "wire service logs"
         raise
+
+
+def _nobody_else(settings: Settings, manager: Manager) -> None:
+    """Refuse to start beside a daemon that was started by hand: systemd would try again and again."""
+    main = int(manager.show(NAME, "MainPID").get("MainPID") or 0)
+    for proof in prove(settings):
+        if proof.pid not in (None, main):
+            raise Busy(
+                f"process {proof.pid} serves {proof.name} already, and is not the service; the service was not started",
+                reason="daemon-running",
+                next_step=f"end it (kill {proof.pid}), then: wire service start",
+            )
+
+
+def _keep_short(log_file: str | None) -> None:
+    """Set a log aside that grew; a journal would do this by itself."""
+    if log_file is None:
+        return
+    try:
+        if os.path.getsize(log_file) > LOG_MAX:
+            os.replace(log_file, f"{log_file}.1")
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise store_error(error, "set aside", log_file) from error
 
 
 def _installed(manager: Manager) -> tuple[str, bytes]:

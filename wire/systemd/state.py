@@ -20,7 +20,10 @@ from wire.systemd.unit import NAME, Origin
 from wire.verbs import watching
 from wire.verbs.here import Here
 
-PROPERTIES = ("LoadState", "ActiveState", "SubState", "MainPID", "NRestarts", "Result", "UnitFileState", "FragmentPath")
+PROPERTIES = (
+    "LoadState", "ActiveState", "SubState", "MainPID", "NRestarts", "Result", "UnitFileState", "FragmentPath",
+    "NeedDaemonReload",
+)  # fmt: skip
 """What is asked of systemd."""
 
 
@@ -62,7 +65,7 @@ def look(settings: Settings) -> State:
     """Return how the service stands; a missing manager is a part of the answer and not an error."""
     manager = Manager(settings.environ)
     lingering = manager.lingering()
-    proofs = tuple(_proof(settings, wire) for wire in configs.load(settings).wires)
+    proofs = prove(settings)
     try:
         path = unitfile.path_of(manager.environment())
         properties = manager.show(NAME, *PROPERTIES)
@@ -73,6 +76,11 @@ def look(settings: Settings) -> State:
     state = State(path, origin, lingering, None, properties, proofs)
     troubles = tuple(_service_troubles(state))
     return replace(state, service_troubles=troubles, troubles=(*troubles, *_unproved(proofs)))
+
+
+def prove(settings: Settings) -> tuple[Proof, ...]:
+    """Return what is proved of each configured wire; raises Corrupt for a configuration that cannot be read."""
+    return tuple(_proof(settings, wire) for wire in configs.load(settings).wires)
 
 
 def _proof(settings: Settings, wire: WireConfig) -> Proof:
@@ -92,6 +100,8 @@ def _service_troubles(state: State) -> list[str]:
     if active != "active":
         result = state.properties.get("Result", "success")
         troubles.append(f"systemd says {active} ({sub}{'' if result == 'success' else f', {result}'})")
+    if state.properties.get("NeedDaemonReload") == "yes":
+        troubles.append("the unit changed after systemd read it: systemctl --user daemon-reload")
     if state.properties.get("UnitFileState") not in ("enabled", "enabled-runtime"):
         troubles.append(f"it does not start by itself: systemctl --user enable {NAME}")
     main = int(state.properties.get("MainPID") or 0)
