@@ -168,6 +168,7 @@ def test_c7_a_token_in_the_remotes_url_is_seen_nowhere(machines, host, remote, t
         return done.returncode
 
     assert run("init", url, "--as", "mac") == 0
+    assert f"wire join {host.url('hub.git')} --as NAME --trust 1:SHA256:".encode() in told[0], "for others, as it is"
     mac.send("all", "hello")
     for fault in FAULTS:
         host.fault = fault

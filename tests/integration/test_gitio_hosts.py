@@ -1,6 +1,9 @@
 """Real hosts on the loopback: an sshd, and git over HTTP, well and failing in the ways that hosts fail."""
 
 import os
+import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
-from support import sshd
+from support import procs, sshd
 from support.clones import INCOMING, MAIN, MB, commit, script, seed
 from support.http_git import HttpGit
 from support.remote import BareRemote
@@ -57,6 +60,19 @@ def test_ssh_shares_one_connection_and_ends_it(server, over_ssh, remote, tmp_pat
     eventually(lambda: not list((tmp_path / "run").iterdir()), what="no control socket")
     assert over_ssh.ls_remote(url, MAIN) == {MAIN: first}
     assert server.connections == 2
+
+
+def test_a_program_that_ends_leaves_no_connection(server, environ, git, remote, tmp_path):
+    runtime = Path(f"/tmp/wire-{os.getpid()}-program")
+    text = "import os, sys; from wire.gitio import Git; Git(sys.argv[1], environ=os.environ, runtime_dir=sys.argv[2])"
+    text += ".ls_remote(sys.argv[3]); assert os.listdir(sys.argv[2])"
+    argv = [sys.executable, "-c", text, git.git_dir, str(runtime), server.url(remote.path)]
+    try:
+        subprocess.run(argv, env=server.environ(environ), check=True)
+        assert os.listdir(runtime) == []
+        eventually(lambda: not [one for one in procs.processes() if f"ssh: {runtime}/" in one.command], what="its end")
+    finally:
+        shutil.rmtree(runtime)
 
 
 def test_ssh_without_a_place_for_a_socket(server, environ, git, remote, tmp_path):

@@ -31,12 +31,12 @@ def init(
 ) -> None:
     """Begin a wire on a git remote, and hold its root key here."""
     from wire import setup
-    from wire.gitio import redact_url
+    from wire.gitio import told_url
 
     made = setup.init(
         settings_of(ctx), remote, agent=agent, name=name, role=role, branch=branch, object_format=object_format
     )
-    line = f"wire join {redact_url(made.remote)} --as NAME --trust {made.checkpoint}"
+    line = f"wire join {told_url(made.remote)} --as NAME --trust {made.checkpoint}"
     if as_json:
         say_json(
             {

@@ -17,7 +17,7 @@ Only this package imports GitPython, and only when the first child starts. Rules
 
 from wire.gitio.classify import REMOTE_KINDS, GitFailed, Kind, printable, redact_url
 from wire.gitio.core import Result
-from wire.gitio.credentials import without_credentials
+from wire.gitio.credentials import told_url, without_credentials
 from wire.gitio.discover import Repository, discover, work_trees
 from wire.gitio.fastimport import Drop, Put
 from wire.gitio.git import OLDEST_GIT, Git, RefUpdate
@@ -47,6 +47,7 @@ __all__ = [
     "leave_connections",
     "printable",
     "redact_url",
+    "told_url",
     "without_credentials",
     "work_trees",
 ]

@@ -16,6 +16,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import unquote
 
+from wire.gitio.classify import redact_url
+
 _USER, _PASSWORD = "WIRE_REMOTE_USER", "WIRE_REMOTE_PASSWORD"
 _PRINT = f'!f() {{ test "$1" = get && printf "username=%s\\npassword=%s\\n" "${_USER}" "${_PASSWORD}"; }}; f'
 _HTTP = re.compile(r"(https?://)([^/?#]*)@([^/?#@]*)", re.IGNORECASE)
@@ -54,7 +56,12 @@ def access(remote: str) -> Access:
     return Access(url, (*settings, (helper, ""), (helper, _PRINT)), {_USER: user, _PASSWORD: secret})
 
 
+def told_url(remote: str) -> str:
+    """Return a remote's URL for a command that somebody else is told to run, with credentials of their own."""
+    return redact_url(without_credentials(remote))
+
+
 def without_credentials(remote: str) -> str:
-    """Return a remote's URL without user information, for a name or a comparison."""
+    """Return a remote's URL without user information."""
     found = _HTTP.match(remote)
     return remote if found is None else found[1] + found[3] + remote[found.end() :]

@@ -10,6 +10,7 @@ Rules that it keeps:
 - Credentials in a URL reach git by its environment alone: see `credentials`.
 """
 
+import atexit
 import contextlib
 import os
 import re
@@ -175,6 +176,8 @@ class Remotes:
             self._sockets.add(socket)
             if not os.path.exists(socket):
                 self._opened.add(socket)
+                if not _OPENED:
+                    atexit.register(leave_connections)
                 _OPENED.add(self)
         trace = _trace_file() if remote.lower().startswith(("http:", "https:")) else None
         if trace is not None:
@@ -235,7 +238,7 @@ _OPENED: set[Remotes] = set()
 
 
 def leave_connections() -> None:
-    """End the shared ssh connections that this process opened, for a command that is done.
+    """End the shared ssh connections that this process opened, for a command that is done; by itself at exit.
 
     Where a daemon or another command had opened one before, it stays; what goes over one at this moment goes on.
     """

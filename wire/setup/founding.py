@@ -8,7 +8,7 @@ from wire.daemon.shape import ATTRIBUTES, ATTRIBUTES_PATH, NEWEST_TRUST_PATH, tr
 from wire.daemon.site import INCOMING_REF, OUTGOING_REF, Site
 from wire.daemon.stamp import stamp
 from wire.errors import RemoteError, UsageError
-from wire.gitio import Git, GitFailed, Put, redact_url
+from wire.gitio import Git, GitFailed, Put, redact_url, told_url
 from wire.keys import keyfile
 from wire.keys.build import enroll, found
 from wire.keys.trust import Chain, prove, sign_document
@@ -148,9 +148,7 @@ def _free_branch(git: Git, remote: str, heads: list[str], branch: str | None) ->
             raise UsageError(
                 f"the branch {short!r} of {redact_url(remote)} already carries a wire",
                 reason="already-a-wire",
-                next_step=(
-                    f"ask for the checkpoint, then: wire join {redact_url(remote)} --as NAME --trust 1:SHA256:…"
-                ),
+                next_step=(f"ask for the checkpoint, then: wire join {told_url(remote)} --as NAME --trust 1:SHA256:…"),
             )
     chosen = branch or (OWN_BRANCH if heads else default or EMPTY_BRANCH)
     if chosen in heads:
@@ -183,7 +181,7 @@ def _seed(site: Site, pin: Pin, chain: Chain) -> None:
         raise UsageError(
             f"the repository at {redact_url(pin.remote)} is made for objects of another format; nothing was begun",
             reason="object-format",
-            next_step=f"wire init {redact_url(pin.remote)} --as {site.config.agents[0]} --object-format {other}",
+            next_step=f"wire init {told_url(pin.remote)} --as {site.config.agents[0]} --object-format {other}",
         ) from error
     if result.status in ("ok", "up-to-date"):
         return
@@ -193,7 +191,7 @@ def _seed(site: Site, pin: Pin, chain: Chain) -> None:
             f"somebody else began a wire on the branch {pin.branch!r} of {redact_url(pin.remote)} just now",
             reason="already-a-wire",
             next_step=(
-                f"ask them for the checkpoint, then: wire join {redact_url(pin.remote)} --as NAME --trust 1:SHA256:…"
+                f"ask them for the checkpoint, then: wire join {told_url(pin.remote)} --as NAME --trust 1:SHA256:…"
             ),
         )
     raise RemoteError(f"the remote refused the new branch {pin.branch!r}: {result.reason}", kind="rejected")

@@ -7,7 +7,7 @@ from wire.daemon.shape import Kind, classify, request_path
 from wire.daemon.site import INCOMING_REF, OUTGOING_REF, Site
 from wire.daemon.stamp import stamp
 from wire.errors import RemoteError, TrustError, UsageError
-from wire.gitio import Git, Put, redact_url
+from wire.gitio import Git, Put, redact_url, told_url
 from wire.keys import requests
 from wire.keys.trust import Chain
 from wire.protocol.encoding import Signer, format_checkpoint, parse_checkpoint
@@ -152,7 +152,7 @@ def _check_free(settings: Settings, chain: Chain, agent: str, remote: str, check
         raise UsageError(
             f"the name {agent!r} {whose} on this wire",
             reason="name-taken",
-            next_step=f"wire join {redact_url(remote)} --as ANOTHER-NAME --trust {checkpoint}",
+            next_step=f"wire join {told_url(remote)} --as ANOTHER-NAME --trust {checkpoint}",
         )
 
 
