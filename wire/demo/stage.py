@@ -251,7 +251,7 @@ class Machine:
         """Run `wire ARGS --json` and return the objects that it printed, one a line."""
         out = self.wire(*args, "--json", expect=expect)
         try:
-            return [json.loads(line) for line in out.split("\n") if line]
+            return [json.loads(line) for line in out.split(b"\n") if line]
         except ValueError:
             raise failed(f"`wire {' '.join(args)} --json` on {self.name} printed no JSON: {_tail(out)}") from None
 
