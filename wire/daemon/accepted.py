@@ -7,9 +7,10 @@ from a remote's tip.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from wire.daemon.shape import ATTRIBUTES, ATTRIBUTES_PATH, NEWEST_TRUST_PATH, segment_path, trust_path
-from wire.gitio import Git, Put
+from wire.gitio import Git, Put, blob_id
 from wire.keys.trust import Chain
 from wire.protocol.chain import Position, lines_of, place
 from wire.protocol.line import parse
@@ -19,8 +20,12 @@ BLOB_MAX = 1 << 20
 """Bytes beyond which a blob is not read at all: what a trust document may have, and four times what a segment has."""
 
 
+KEPT_MAX = 4 * 1024 * 1024
+"""Bytes of blobs that are kept from one cycle for the next: the ends of the channels in which something moves."""
+
+
 class Blobs:
-    """Blobs by object id, read in batches and kept while a cycle needs them."""
+    """Blobs by object id, read in batches and kept while a cycle needs them, the newest for the next cycle, too."""
 
     def __init__(self, git: Git) -> None:
         self._git = git
@@ -37,15 +42,47 @@ class Blobs:
         if not oid.strip("0"):
             return b""
         self.fetch([oid])
-        return self._held[oid]
+        data = self._held[oid] = self._held.pop(oid)
+        return data
 
     def put(self, oid: str, data: bytes) -> None:
         """Hold bytes that are known to be this object's."""
         self._held[oid] = data
 
+    def sizes(self, oids: Iterable[str]) -> dict[str, int]:
+        """Return the sizes of objects; git is asked for those that are not held, in one child."""
+        found = {}
+        unknown = []
+        for oid in dict.fromkeys(oids):
+            data = self._held.get(oid)
+            if data is not None:
+                found[oid] = len(data)
+            else:
+                unknown.append(oid)
+        return found | (self._git.sizes(unknown) if unknown else {})
+
+    def trim(self) -> None:
+        """Forget what was asked for longest ago, until at most `KEPT_MAX` bytes are held."""
+        room = KEPT_MAX
+        kept = []
+        for oid, data in reversed(self._held.items()):
+            room -= len(data or b"")
+            if room < 0:
+                break
+            kept.append((oid, data))
+        self._held = dict(reversed(kept))
+
     def drop(self) -> None:
         """Forget everything that is held."""
         self._held.clear()
+
+
+@dataclass(slots=True)
+class Listing:
+    """Path and object id of everything in an accepted commit, which cannot change: kept from one cycle for the next."""
+
+    commit: str | None = None
+    entries: Mapping[str, str] = field(default_factory=dict)
 
 
 class Accepted:
@@ -53,13 +90,14 @@ class Accepted:
 
     Args:
         commit: the pinned commit, or None on a machine that accepted nothing yet.
+        listing: what an earlier cycle knew, and the next one will.
     """
 
-    def __init__(self, git: Git, blobs: Blobs, commit: str | None) -> None:
+    def __init__(self, git: Git, blobs: Blobs, commit: str | None, listing: Listing | None = None) -> None:
         self.commit = commit
         self._git = git
         self._blobs = blobs
-        self._entries: dict[str, str] | None = None
+        self._listing = listing or Listing()
         self._changed: dict[str, bytes | str] = {}
 
     def segment(self, channel: str, number: int) -> bytes:
@@ -87,10 +125,11 @@ class Accepted:
 
     def oids(self) -> Mapping[str, str]:
         """Return path and object id of everything in the pinned commit."""
-        if self._entries is None:
+        if self._listing.commit != self.commit:
             entries = self._git.entries(self.commit) if self.commit else []
-            self._entries = {entry.path.decode("ascii"): entry.oid for entry in entries}
-        return self._entries
+            self._listing.entries = {entry.path.decode("ascii"): entry.oid for entry in entries}
+            self._listing.commit = self.commit
+        return self._listing.entries
 
     def put(self, path: str, data: bytes | str) -> None:
         """Set a path to bytes, or to an object that the repository already has."""
@@ -167,7 +206,13 @@ class Accepted:
             Put(path.encode("ascii"), data=entry) if isinstance(entry, bytes) else Put(path.encode("ascii"), oid=entry)
             for path, entry in self._changed.items()
         ]
+        known = self.oids()
         self.commit = self._git.write_commit(REF, base=self.commit, parents=(), message="accepted", changes=changes)
+        written = {}
+        for path, entry in self._changed.items():
+            written[path] = oid = entry if isinstance(entry, str) else blob_id(entry, self.commit)
+            if isinstance(entry, bytes):
+                self._blobs.put(oid, entry)
+        self._listing.commit, self._listing.entries = self.commit, {**known, **written}
         self._changed.clear()
-        self._entries = None
         return self.commit

@@ -13,7 +13,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from wire.daemon.accepted import Accepted, Blobs
 from wire.daemon.findings import WIRE
 from wire.daemon.site import Site
 from wire.gitio import GitFailed
@@ -185,7 +184,7 @@ def _all_are_incident_lines(site: Site, pin: Pin, channel: str, first: int, last
     end = pin.accepted.get(channel)
     if end is None:
         return False
-    accepted = Accepted(site.git, Blobs(site.git), pin.accepted_commit)
+    accepted = site.accepted(pin)
     found = False
     for number in range(1, end.segment + 1):
         try:

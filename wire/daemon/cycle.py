@@ -17,7 +17,6 @@ import time
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
-from wire.daemon.accepted import Accepted, Blobs
 from wire.daemon.collect import collect, take_over
 from wire.daemon.conditions import end_conditions
 from wire.daemon.findings import WIRE, Finding, raise_all
@@ -59,7 +58,10 @@ def run(site: Site, *, fresh: bool = False, lock_timeout: float | None = None) -
             raised but reported: see `Report.failure`.
     """
     with site.cycle_lock(lock_timeout) if lock_timeout is not None else site.cycle_lock():
-        return _Cycle(site).run(fresh=fresh)
+        try:
+            return _Cycle(site).run(fresh=fresh)
+        finally:
+            site.blobs.trim()
 
 
 def heal(site: Site) -> Report:
@@ -89,8 +91,8 @@ class _Cycle:
         self.pin = site.pin()  # step 0
         self.chain = site.trust(self.pin)
         self.signers, self.unusable = site.approved(self.chain)
-        self.blobs = Blobs(site.git)
-        self.accepted = Accepted(site.git, self.blobs, self.pin.accepted_commit)
+        self.blobs = site.blobs
+        self.accepted = site.accepted(self.pin)
         self.report = Report()
         self.findings: list[Finding] = []
         for agent, why in self.unusable.items():
@@ -140,7 +142,7 @@ class _Cycle:
         tip, verified = self._fetch(), self.pin.verified
         if verified is None:
             return
-        self.accepted = Accepted(self.site.git, self.blobs, self.pin.accepted_commit)
+        self.accepted = self.site.accepted(self.pin)
         chain, forked = self.chain, False
         if tip is not None:
             # What the tip has beyond ours is kept: it is accepted here before anything is put back.
@@ -150,7 +152,7 @@ class _Cycle:
         commit = self.accepted.commit_changes()
         base = tip or verified
         wanted = heal_plan(self.site.git.diff(commit, base), self.blobs, restore_trust=not forked)
-        self.accepted = Accepted(self.site.git, self.blobs, self.pin.accepted_commit)
+        self.accepted = self.site.accepted(self.pin)
         if tip is None or wanted.needed:
             parents = [base] if tip is None or self.site.git.is_ancestor(verified, base) else [base, verified]
             self._push(base, parents, wanted, "heal: every accepted line")
@@ -253,7 +255,7 @@ class _Cycle:
         self.findings += judged.findings
         self.findings += self.pending.beat(judged.pending, tip)
         if judged.frozen is not None:
-            self.accepted = Accepted(self.site.git, self.blobs, self.pin.accepted_commit)
+            self.accepted = self.site.accepted(self.pin)
             self._freeze()
             return
         moved = False

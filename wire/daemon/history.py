@@ -6,15 +6,14 @@ file is a beginning of bytes that were verified here, so its id can be computed 
 explain is walked like a tip, as far as `INSPECTED` allows: nobody's commits may cost others more than that.
 """
 
-import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from wire.daemon.accepted import BLOB_MAX
+from wire.daemon.accepted import BLOB_MAX, Blobs
 from wire.daemon.findings import WIRE, Finding
 from wire.daemon.shape import Kind, carried, classify
-from wire.gitio import Change, Commit, Git
+from wire.gitio import Change, Commit, Git, blob_id
 from wire.protocol.chain import KeyRing, Position, lines_of, walk
 from wire.protocol.codes import Code
 from wire.protocol.line import parse
@@ -42,7 +41,7 @@ class Known:
     keys: KeyRing
 
 
-def undone(git: Git, commits: Iterable[Commit], known: Known, tip: str) -> list[Finding]:
+def undone(git: Git, blobs: Blobs, commits: Iterable[Commit], known: Known, tip: str) -> list[Finding]:
     """Return what the commits on the way did to accepted bytes, whether or not the tip still shows it."""
     touched = [
         (commit, carried(change), shape)
@@ -50,7 +49,7 @@ def undone(git: Git, commits: Iterable[Commit], known: Known, tip: str) -> list[
         for change in commit.changes
         if (shape := classify(change.path)).kind in (Kind.SEGMENT, Kind.TRUST, Kind.TRUST_SIGNATURES)
     ]
-    sizes = git.sizes({oid for _, change, _ in touched for oid in (change.old_oid, change.new_oid) if oid.strip("0")})
+    sizes = blobs.sizes({oid for _, change, _ in touched for oid in (change.old_oid, change.new_oid) if oid.strip("0")})
     inspected: Counter[str] = Counter()
     findings: dict[tuple[str, str], Finding] = {}
     for commit, change, shape in touched:
@@ -65,14 +64,6 @@ def undone(git: Git, commits: Iterable[Commit], known: Known, tip: str) -> list[
             key = (finding.code, finding.scope)
             findings.setdefault(key, Finding(finding.code, finding.scope, finding.message, evidence, finding.subject))
     return list(findings.values())
-
-
-def blob_id(data: bytes, like: str) -> str:
-    """Return git's object id of a blob, in the hash that the id `like` is written in."""
-    digest = hashlib.sha256() if len(like) == 64 else hashlib.sha1(usedforsecurity=False)
-    digest.update(b"blob %d\0" % len(data))
-    digest.update(data)
-    return digest.hexdigest()
 
 
 def _segment(

@@ -6,7 +6,8 @@
         chain = site.trust(pin)
 
 What it does not do: decide anything. It is made once per process and wire, and holds no state of the wire itself: every
-cycle reads the pin anew, since a command may have changed it meanwhile.
+cycle reads the pin anew, since a command may have changed it meanwhile. What it remembers between two cycles is named
+by its hash, or is compared with the disk.
 """
 
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from wire.daemon.accepted import REF as ACCEPTED_REF
+from wire.daemon.accepted import Accepted, Blobs, Listing
 from wire.errors import IdentityError, TrustError, UsageError, WireError
 from wire.gitio import Git
 from wire.keys import keyfile
@@ -40,6 +42,7 @@ class Site:
     """One wire on this machine.
 
     Attributes:
+        blobs, listing: what was read of the accepted commits; ids name it, so that it stays true.
         signatures: which files of the clone were as they must be when they were last looked at.
     """
 
@@ -47,6 +50,8 @@ class Site:
     config: WireConfig
     places: WirePlaces
     git: Git
+    blobs: Blobs
+    listing: Listing = field(default_factory=Listing)
     signatures: Signatures = field(default_factory=Signatures)
 
     @classmethod
@@ -63,7 +68,7 @@ class Site:
             identity=identity,
             timeout=_timeout(settings, config),
         )
-        return cls(settings, config, places, git)
+        return cls(settings, config, places, git, Blobs(git))
 
     @contextmanager
     def cycle_lock(self, timeout: float | None = CYCLE_LOCK_SECONDS) -> Iterator[None]:
@@ -96,6 +101,10 @@ class Site:
         new place is judged by it.
         """
         return replace(pins.load(self.places.pin_file), remote=self.config.remote, branch=self.config.branch)
+
+    def accepted(self, pin: Pin) -> Accepted:
+        """Return the accepted bytes that the pin names."""
+        return Accepted(self.git, self.blobs, pin.accepted_commit, self.listing)
 
     def save(self, pin: Pin) -> Pin:
         """Write the pin durably and return it."""

@@ -83,7 +83,7 @@ class Verifier:
         if not descends:
             self._forced()
         if judged.frozen is None and commits:
-            judged.findings += undone(self._git, commits, self._known(), self._tip)
+            judged.findings += undone(self._git, self._blobs, commits, self._known(), self._tip)
         self._content()
         return judged
 

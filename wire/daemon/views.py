@@ -11,9 +11,9 @@ from collections.abc import Collection, Mapping, Sequence
 from wire.daemon.accepted import Accepted
 from wire.daemon.collect import GRACE_SECONDS
 from wire.daemon.findings import WIRE, Finding
-from wire.daemon.history import blob_id
 from wire.daemon.site import Site
 from wire.errors import StoreError
+from wire.gitio import blob_id
 from wire.protocol.chain import SEGMENT_MAX, Position
 from wire.protocol.encoding import sha256_hex
 from wire.protocol.line import Line

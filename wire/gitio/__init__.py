@@ -15,6 +15,7 @@ Only this package imports GitPython, and only when the first child starts. Rules
     result = git.push(remote, f"{commit}:refs/heads/main")
 """
 
+from wire.gitio.blobs import blob_id
 from wire.gitio.classify import REMOTE_KINDS, GitFailed, Kind, printable, redact_url
 from wire.gitio.core import Result
 from wire.gitio.credentials import told_url, without_credentials
@@ -43,6 +44,7 @@ __all__ = [
     "RefUpdate",
     "Repository",
     "Result",
+    "blob_id",
     "discover",
     "leave_connections",
     "printable",

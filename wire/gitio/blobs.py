@@ -1,5 +1,6 @@
 """Read many blobs in one child, and never hold or wait for one that is too large."""
 
+import hashlib
 import re
 from collections.abc import Iterable, Sequence
 
@@ -28,6 +29,14 @@ def read(core: Core, oids: Iterable[str], *, max_size: int) -> dict[str, bytes |
     fitting = _Reader(max_size)
     _cat_file(core, "--batch", [oid for oid in wanted if sizes.found[oid] is not None], fitting)
     return {oid: fitting.found.get(oid) for oid in wanted}
+
+
+def blob_id(data: bytes, like: str) -> str:
+    """Return git's object id of a blob, in the hash that the id `like` is written in."""
+    digest = hashlib.sha256() if len(like) == 64 else hashlib.sha1(usedforsecurity=False)
+    digest.update(b"blob %d\0" % len(data))
+    digest.update(data)
+    return digest.hexdigest()
 
 
 def sizes(core: Core, oids: Iterable[str]) -> dict[str, int]:

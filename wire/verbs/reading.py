@@ -368,7 +368,6 @@ class _GitSource(NamedTuple):
     channel: str
 
     def read(self, segment: int) -> bytes | None:
-        from wire.daemon.accepted import Accepted, Blobs
         from wire.daemon.site import Site
         from wire.gitio import GitFailed
 
@@ -376,7 +375,7 @@ class _GitSource(NamedTuple):
             return None
         site = Site.open(self.here.settings, self.here.config)
         try:
-            return Accepted(site.git, Blobs(site.git), self.pin.accepted_commit).segment(self.channel, segment)
+            return site.accepted(self.pin).segment(self.channel, segment)
         except GitFailed:
             return None
 

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from wire.daemon import reverify, status
-from wire.daemon.accepted import Accepted, Blobs
 from wire.daemon.reverify import Problem, Segment
 from wire.daemon.shape import segment_path
 from wire.daemon.site import Site
@@ -70,7 +69,7 @@ def verify(
     problems: list[Problem] = []
     if not chain.passes(*parse_checkpoint(pin.checkpoint)):
         problems.append(Problem("trust", 0, 0, "TRUST", f"it does not pass through the checkpoint {pin.checkpoint}"))
-    accepted = Accepted(site.git, Blobs(site.git), pin.accepted_commit)
+    accepted = site.accepted(pin)
     segments, views = [], []
     for channel, end in pin.accepted.items():
         for number in range(1, end.segment + 1):
