@@ -1,7 +1,7 @@
 """The history is replaced, shortened, bent or deleted: content decides, and nothing that was accepted is given up.
 
-A forced history that still carries everything is an alarm and no more. One that lacks accepted lines freezes the wire on
-every machine that sees it, until a tip carries everything again: by itself, or because somebody heals.
+A forced history that still carries everything is an alarm and no more. One that lacks accepted lines freezes the wire
+on every machine that sees it, until a tip carries everything again: by itself, or because somebody heals.
 """
 
 from collections.abc import Callable
@@ -173,7 +173,7 @@ def test_heal_where_nothing_is_missing(siege: Siege) -> None:
 
 
 def test_healers_who_know_different_parts(siege: Siege) -> None:
-    # lee was away and knows less than spark. What lee heals lacks a line; spark does not thaw before that is there, too.
+    # lee was away and knows less than spark. What lee heals lacks a line; spark does not thaw before that is there.
     siege.send("mac", "spark", "five")
     siege.sync(siege.mac, siege.spark)
     siege.host.roll_back(2)

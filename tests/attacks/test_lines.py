@@ -4,11 +4,10 @@ In each of these a vandal pushes ordinary commits to the branch. Everybody notic
 commit puts the channel right, and all end with the same accepted chain.
 """
 
-import pytest
-
 from support import hostile_host as hostile
-from support.besieged import Siege, pin, shown, signer, tail
+from support.besieged import Siege, all_incidents, incidents, pin, shown, signer, tail
 from support.hostile_host import Author
+from wire.store.incidents import Incident
 
 CHANNEL = "mac/spark"
 
@@ -237,16 +236,21 @@ def test_unknown_key_between_good_lines(siege: Siege) -> None:
     siege.host.append(CHANNEL, siege.host.author(CHANNEL).only())
     for _ in range(2):
         siege.sync(siege.spark)
-    assert "KEY_UNKNOWN mac/spark" not in _codes(siege)
+    assert "KEY_UNKNOWN mac/spark" not in incidents(siege.spark)
     siege.sync(siege.spark)
-    assert "KEY_UNKNOWN mac/spark" in _codes(siege), "it lasts, and nobody was told"
-    assert not _incident(siege, "KEY_UNKNOWN").ended, "it still stands there"
+    assert "KEY_UNKNOWN mac/spark" in incidents(siege.spark), "it lasts, and nobody was told"
+    assert not _unknown(siege).ended, "it still stands there"
     for _ in range(3):
         siege.sync(siege.spark)
-    assert _incident(siege, "KEY_UNKNOWN").count == 1, "one condition, counted with every look"
+    assert _unknown(siege).count == 1, "one condition, counted with every look"
     _goes_on(siege)
-    assert _incident(siege, "KEY_UNKNOWN").ended, "the owner put it right"
+    assert _unknown(siege).ended, "the owner put it right"
     siege.check(spark={"KEY_UNKNOWN mac/spark"})
+
+
+def _unknown(siege: Siege) -> Incident:
+    (found,) = all_incidents(siege.spark, "KEY_UNKNOWN")
+    return found
 
 
 # What the owner of the key signed, and nobody can read
@@ -308,20 +312,6 @@ def _unreadable(siege: Siege, why: str) -> None:
     schema = f"SCHEMA {CHANNEL}"
     # For mac the line is one that its own state did not know.
     siege.check(mac={schema, f"STATE_LOST {CHANNEL}"}, spark={schema}, lee={schema})
-
-
-def _codes(siege: Siege) -> set[str]:
-    from support.besieged import incidents
-
-    return incidents(siege.spark)
-
-
-def _incident(siege: Siege, code: str):
-    from support.besieged import state
-    from wire.store.incidents import list_
-
-    (found,) = [one for one in list_(str(state(siege.spark) / "incidents")) if one.code == code]
-    return found
 
 
 def test_time_that_no_calendar_has(siege: Siege) -> None:

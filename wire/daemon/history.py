@@ -28,7 +28,7 @@ class Known:
 
     Attributes:
         segment: the accepted bytes of (channel, segment), after the tip was judged.
-        end: the accepted end of a channel.
+        end: the accepted end of a channel; None where nobody that the trust knows writes it.
         trust: the accepted documents and signature files, by version.
         wire: the wire id.
         keys: the trust's key ring.

@@ -57,11 +57,14 @@ def request_path(file_name: str) -> str:
 def carried(change: Change) -> Change:
     """Return a change as a verifier takes it: a link, an executable or a submodule carries nothing, as if it were gone.
 
-    So a segment or a trust version that was made one of these is missed like one that was deleted, and put back.
+    So a segment or a trust version that was made one of these is missed like one that was deleted, and put back. The
+    object that a submodule names is nowhere; nobody asks for it.
     """
-    if change.new_mode in (FILE_MODE, ABSENT_MODE):
-        return change
-    return change._replace(new_mode=ABSENT_MODE, new_oid="0" * len(change.new_oid))
+    if change.old_mode not in (FILE_MODE, ABSENT_MODE):
+        change = change._replace(old_mode=ABSENT_MODE, old_oid="0" * len(change.old_oid))
+    if change.new_mode not in (FILE_MODE, ABSENT_MODE):
+        change = change._replace(new_mode=ABSENT_MODE, new_oid="0" * len(change.new_oid))
+    return change
 
 
 def classify(path: bytes, mode: str = FILE_MODE) -> Shape:

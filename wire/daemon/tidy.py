@@ -14,11 +14,10 @@ import time
 from dataclasses import dataclass, field
 
 from wire.daemon.findings import WIRE, Finding
-from wire.daemon.shape import Kind, classify
+from wire.daemon.shown import show_files, show_index
 from wire.daemon.site import Site
 from wire.gitio import GitFailed
 from wire.store.files import private_folder, utc_now
-from wire.store.mending import mend
 
 WAITS = "waits"
 """The subject of the incident that tells of somebody who keeps tidying from its work."""
@@ -68,8 +67,8 @@ def tidy(site: Site, branch: str, tip: str, before: str | None) -> Tidied:
         git.update_ref(ref, tip)
     if head_ref != ref:
         git.symbolic_ref("HEAD", ref)
-    _loose_files(site, tip)
-    if not git.write_index(tip):
+    show_files(site, tip)
+    if not show_index(site, tip):
         return done
     done.commit = tip
     return done
@@ -215,40 +214,3 @@ def _rescue(site: Site, name: str, commit: str, findings: list[Finding]) -> None
             subject=commit,
         )
     )
-
-
-def _loose_files(site: Site, tip: str) -> None:
-    """Show requests, trust and attributes in the work tree; channels are shown as they are accepted."""
-    entries = [
-        entry
-        for entry in site.git.entries(tip, "_coordination")
-        if classify(entry.path, entry.mode).kind
-        in (Kind.REQUEST, Kind.TRUST, Kind.TRUST_SIGNATURES, Kind.NEWEST_TRUST, Kind.ATTRIBUTES)
-    ]
-    _gone_requests(site, {entry.path for entry in entries})
-    wanted = []
-    for entry in entries:
-        path = os.path.join(site.places.clone, entry.path.decode("ascii"))
-        if site.signatures.changed(path, entry.oid):
-            wanted.append((entry, path))
-    if not wanted:
-        return
-    blobs = site.git.blobs([entry.oid for entry, _ in wanted], max_size=1 << 21)
-    for entry, path in wanted:
-        data = blobs[entry.oid]
-        if data is not None:
-            name = entry.path.decode("ascii").partition("/")[2]
-            mend(site.places.coordination, name, data, site.places.aside_dir, grace=0.0)
-            site.signatures.remember(path, entry.oid)
-
-
-def _gone_requests(site: Site, present: set[bytes]) -> None:
-    """Take requests that were answered out of the work tree; the tip no longer has them."""
-    try:
-        names = os.listdir(os.path.join(site.places.coordination, "requests"))
-    except FileNotFoundError:
-        return
-    for name in names:
-        path = f"_coordination/requests/{name}".encode("utf-8", "surrogateescape")
-        if path not in present and classify(path, "100644").kind is Kind.REQUEST:
-            mend(site.places.coordination, f"requests/{name}", None, site.places.aside_dir, grace=0.0)

@@ -3,7 +3,7 @@
 From `trust/` alone, one version at a time. `trust.json` is a copy for people: a wrong one decides nothing.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from wire.daemon.accepted import Accepted, Blobs
 from wire.daemon.findings import WIRE, Finding
@@ -15,6 +15,8 @@ from wire.protocol.chain import Position, lines_of
 from wire.protocol.codes import Code
 from wire.protocol.line import parse
 
+GROUP = 32
+"""Versions that are read at a time; each may have a megabyte."""
 TRUST_KINDS = (Kind.TRUST, Kind.TRUST_SIGNATURES, Kind.NEWEST_TRUST)
 
 
@@ -42,12 +44,20 @@ class TrustSteps:
         for change, shape in shaped:
             by_kind[shape.kind][shape.number] = change
         documents, signatures = by_kind[Kind.TRUST], by_kind[Kind.TRUST_SIGNATURES]
-        for version in sorted({*documents, *signatures}):
+        lost: dict[int, str] = {}
+        versions = sorted({*documents, *signatures})
+        for index, version in enumerate(versions):
+            if version > judged.chain.newest.version + 1:
+                self._future(versions[index:])
+                break
+            if index % GROUP == 0:
+                group = versions[index : index + GROUP]
+                self._blobs.fetch(c.new_oid for n in group for c in (documents.get(n), signatures.get(n)) if c)
             held = judged.chain.at(version)
             raw = self._carried(documents.get(version), held.raw if held else b"")
             signed = self._carried(signatures.get(version), judged.chain.signatures[version - 1] if held else b"")
             if not raw and held:
-                self._trust_lost(version, "is gone from the remote")
+                lost[version] = "is gone from the remote"
                 continue
             judgement = judged.chain.judge(version, raw or b"", signed or b"")
             if judgement.verdict is Verdict.NEXT and judgement.chain is not None:
@@ -63,8 +73,10 @@ class TrustSteps:
                     held=held.hash if held else "",
                     other=judgement.chain.newest.hash if judgement.chain else "",
                 )
+                # What follows in the other line says nothing of the one held here.
+                break
             elif judgement.verdict is Verdict.INVALID and held:
-                self._trust_lost(version, f"was changed at the remote ({judgement.why})")
+                lost[version] = f"was changed at the remote ({judgement.why})"
             elif judgement.verdict is not Verdict.SAME:
                 self._find(
                     Code.TRUST,
@@ -73,7 +85,20 @@ class TrustSteps:
                     f"version {judged.chain.newest.version} stays in force",
                     subject=str(version),
                 )
+        self._lost(lost)
         self._newest_copy(by_kind[Kind.NEWEST_TRUST].get(0))
+
+    def _future(self, versions: Sequence[int]) -> None:
+        """Say of versions whose predecessor is not there that nothing can be said of them; they are not read."""
+        newest = self._judged.chain.newest.version
+        self._find(
+            Code.TRUST,
+            WIRE,
+            f"{len(versions)} trust version(s) at the remote, the first is {versions[0]}, follow none that is held; "
+            f"version {newest} stays in force",
+            subject="later",
+            count=len(versions),
+        )
 
     def _newest_copy(self, change: Change | None) -> None:
         """Compare trust.json, which is for people: a wrong one decides nothing here, and is put right."""
@@ -92,14 +117,20 @@ class TrustSteps:
             sha256=change.new_oid,
         )
 
-    def _trust_lost(self, version: int, what: str) -> None:
-        self.missing.append(trust_path(version))
+    def _lost(self, lost: Mapping[int, str]) -> None:
+        """Tell of held versions that the tip lacks or changed, and have them put back."""
+        if not lost:
+            return
+        self.missing += [trust_path(version) for version in lost]
         self._judged.restore = True
+        first, what = next(iter(lost.items()))
+        more = f", and {len(lost) - 1} more are changed or gone" if len(lost) > 1 else ""
         self._find(
             Code.TRUST,
             WIRE,
-            f"trust version {version} {what}; the one held here stays in force and is put back",
-            subject=str(version),
+            f"trust version {first} {what}{more}; what is held here stays in force and is put back",
+            subject="held",
+            versions=list(lost)[:64],
         )
 
     def _carried(self, change: Change | None, held: bytes) -> bytes | None:

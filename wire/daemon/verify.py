@@ -383,10 +383,10 @@ class Verifier:
 
     def _known(self) -> Known:
         judged = self._judged
-        ends = {**self._before.ends, **judged.ends}
+        agents = judged.chain.newest.agents
         return Known(
             segment=self._accepted.segment,
-            end=ends.get,
+            end=lambda channel: self._end(channel) if channel.partition("/")[0] in agents else None,
             trust={
                 document.version: (document.raw, signatures)
                 for document, signatures in zip(judged.chain.documents, judged.chain.signatures, strict=True)

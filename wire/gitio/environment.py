@@ -46,6 +46,27 @@ KEPT = frozenset(
 # A sandbox hands its user's proxies and tokens down as GIT_CONFIG_KEY_<n>; of these only what concerns reaching hosts.
 _KEPT_CONFIG = ("credential.", "http.", "url.", "core.sshcommand")
 
+TOLERATED = (
+    # Names and modes in trees: they would harm a checkout, and nothing is ever checked out from a tip.
+    *("hasDot", "hasDotdot", "hasDotgit", "fullPathname", "emptyName", "nullSha1", "zeroPaddedFilemode", "badFilemode"),
+    # Files that only a checkout would read.
+    *("gitmodulesBlob", "gitmodulesLarge", "gitmodulesMissing", "gitmodulesName", "gitmodulesParse", "gitmodulesPath"),
+    *("gitmodulesSymlink", "gitmodulesUpdate", "gitmodulesUrl"),
+    *("gitattributesBlob", "gitattributesLarge", "gitattributesLineLength", "gitattributesMissing"),
+    # Who made a commit, and when: it means nothing on a wire.
+    *("badDate", "badDateOverflow", "badEmail", "badName", "badTimezone", "missingAuthor", "missingEmail"),
+    *(
+        "missingNameBeforeEmail",
+        "missingSpaceBeforeDate",
+        "missingSpaceBeforeEmail",
+        "multipleAuthors",
+        "zeroPaddedDate",
+    ),
+    "nulInCommit",
+)
+"""What git's check of incoming objects lets pass. History keeps such an object for ever, so that a vandal who pushed
+one would stop the wire for ever; what they can harm is not used. Damage of the objects themselves is still refused."""
+
 SETTINGS: tuple[tuple[str, str], ...] = (
     # No program of the user or of the clone runs inside our git.
     ("core.hooksPath", "/dev/null"),
@@ -89,6 +110,7 @@ SETTINGS: tuple[tuple[str, str], ...] = (
     ("fetch.unpackLimit", "1"),
     ("fetch.fsckObjects", "true"),
     ("transfer.fsckObjects", "true"),
+    *((f"fetch.fsck.{problem}", "ignore") for problem in TOLERATED),
     ("transfer.bundleURI", "false"),
     ("fetch.negotiationAlgorithm", "default"),
     ("fetch.prune", "false"),

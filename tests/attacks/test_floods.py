@@ -1,0 +1,192 @@
+"""Too much of everything: whoever can push can push a lot. Nobody may stop, swell or drown in incidents because of it.
+
+Each of these measures a real `wire sync`, with all its git children: how long it takes, and how much memory the largest
+of them has.
+"""
+
+import random
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import pytest
+
+from support import hostile_host as hostile
+from support.besieged import Siege, pin, shown, signer, state
+from support.hostile_host import ROOT
+from support.machine import Machine
+from support.sizes import size
+from wire.keys import requests
+
+CHANNEL = "mac/spark"
+MB = 1 << 20
+HUGE = size(24, 200, "megabytes of a huge blob")
+FILES = size(1500, 10_000, "junk files of each kind")
+MEMORY = 100
+"""Megabytes above an ordinary sync that a flood may cost."""
+SECONDS = 60
+"""How long one look may take, on a machine that has other things to do; idle, it is a tenth of that."""
+
+
+# Linux counts what the parent had before `exec` as the child's, and a test process has a lot: so a small one starts it.
+_MEASURE = """
+import os, resource, sys, time
+begin = time.monotonic()
+process = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ)
+_, status, usage = os.wait4(process, 0)
+print(os.waitstatus_to_exitcode(status), time.monotonic() - begin, usage.ru_maxrss / 1024)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    seconds: float
+    megabytes: float
+
+
+def _sync(machine: Machine) -> Cost:
+    """Run `wire sync` and return what it cost."""
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", _MEASURE, str(machine.program), "sync"],
+        env=machine.env,
+        cwd=machine.home,
+        capture_output=True,
+        timeout=300,
+    )
+    status, seconds, megabytes = map(float, done.stdout.split()[-3:])
+    assert status in (0, 4), done
+    return Cost(seconds, megabytes)
+
+
+def _bounded(siege: Siege, machine: Machine, plain: Cost) -> None:
+    cost = _sync(machine)
+    assert cost.seconds < SECONDS, cost
+    assert cost.megabytes < plain.megabytes + MEMORY, (plain, cost)
+    records = list((state(machine) / "incidents").glob("*.json"))
+    assert len(records) <= 16
+    assert sum(record.stat().st_size for record in records) < 200_000
+
+
+def _junk(megabytes: float, seed: int = 1) -> bytes:
+    """Return bytes that do not compress and hold no newline."""
+    return random.Random(seed).randbytes(int(megabytes * MB)).replace(b"\n", b"x")
+
+
+def test_huge_line(siege: Siege) -> None:
+    # 200 MB without a newline at the end of a segment. It is not read; what the owner says later is.
+    plain = _sync(siege.spark)
+    siege.host.append(CHANNEL, _junk(HUGE))
+    _bounded(siege, siege.spark, plain)
+    siege.send("mac", "spark", "behind the flood")
+    _bounded(siege, siege.mac, plain)
+    siege.settle()
+    assert f"{CHANNEL}/5" in shown(siege.spark)
+    siege.check(everyone={f"SIZE {CHANNEL}", f"PREFIX {CHANNEL}"})
+
+
+def test_huge_blobs_elsewhere(siege: Siege) -> None:
+    plain = _sync(siege.spark)
+    junk = _junk(HUGE)
+    siege.host.commit(
+        {
+            "README.md": junk,
+            f"{ROOT}/trust/000005.json": junk,
+            f"{ROOT}/trust.json": junk,
+            f"{ROOT}/requests/zoe.{'0' * 32}.json": junk,
+            f"{ROOT}/.gitattributes": junk,
+            hostile.segment("lee/mac", 2): junk,
+        }
+    )
+    _bounded(siege, siege.spark, plain)
+    siege.settle()
+    siege.flows(("mac", "spark"), ("lee", "mac"))
+    siege.check(everyone={"SIZE lee/mac", "TRUST wire", "SHAPE wire"}, mac={"TRUST wire", "SHAPE wire", "SIZE lee/mac"})
+
+
+@pytest.mark.parametrize("unit", [b"\n", b"x\n", b'{"v":1,"wire":"\n'], ids=["newlines", "short", "beginnings"])
+def test_segment_of_nothing_but_lines(siege: Siege, unit: bytes) -> None:
+    # A megabyte of the shortest lines there are: a million pieces, each of which is foreign.
+    plain = _sync(siege.spark)
+    data = siege.host.read(hostile.segment(CHANNEL)) or b""
+    siege.host.append(CHANNEL, unit * ((MB - len(data)) // len(unit)))
+    siege.host.append("mac/lee", unit * (MB // len(unit)), number=1)
+    siege.host.append("mac/lee", unit * (MB // len(unit)), number=2)
+    _bounded(siege, siege.spark, plain)
+    siege.send("mac", "spark", "behind the flood")
+    siege.settle()
+    siege.check(everyone={f"SIGNATURE {CHANNEL}", "SIGNATURE mac/lee"})
+
+
+def test_segments_without_end(siege: Siege) -> None:
+    # Files that would be segments, each with something else in it, behind the only one that is.
+    plain = _sync(siege.spark)
+    siege.host.commit({hostile.segment(CHANNEL, number): b"junk %d\n" % number * 50 for number in range(2, FILES)})
+    _bounded(siege, siege.spark, plain)
+    siege.send("mac", "spark", "going on")
+    siege.settle()
+    siege.check(everyone={f"SIGNATURE {CHANNEL}"})
+
+
+def test_junk_files(siege: Siege) -> None:
+    # Ten thousand files outside, of illegal shape, of unknown names, of trust versions and of requests.
+    plain = _sync(siege.spark)
+    raw = siege.host.trust[1]
+    changes: dict[str | bytes, bytes | hostile.File | None] = {}
+    for number in range(FILES):
+        changes[f"junk/{number}"] = b"%d" % number
+        changes[f"{ROOT}/mac/junk-{number}"] = b"%d" % number
+        changes[f"{ROOT}/lee/spark/{number}.jsonl"] = hostile.File(b"elsewhere", "120000")
+        changes[f"{ROOT}/mallory-{number}/mac/000001.jsonl"] = b"%d\n" % number
+        changes[f"{ROOT}/trust/{number + 100:06}.json"] = raw + b" " * number
+        changes[f"{ROOT}/requests/zoe-{number}.{number:032x}.json"] = b"%d" % number
+    siege.host.commit(changes)
+    _bounded(siege, siege.spark, plain)
+    assert len(list((siege.spark.clone() / ROOT).rglob("*"))) < 1000, "a stranger's files fill the clone"
+    siege.send("mac", "spark", "going on")
+    siege.settle()
+    siege.check(everyone={"SHAPE wire", "TRUST wire"})
+    # And somebody can still come aboard.
+    newcomer = siege.newcomer("zoe")
+    assert pin(newcomer).accepted[CHANNEL].seq == 5
+
+
+def test_commits_without_end(siege: Siege) -> None:
+    # Between two looks a vandal rewrites a line again and again, and at last leaves everything as it was.
+    plain = _sync(siege.spark)
+    tip = siege.host.tip
+    for number in range(size(30, 3000, "commits between two looks")):
+        siege.host.rewrite(CHANNEL, 2, lambda raw, n=number: raw.replace(b"number", b"%d" % n))
+        siege.host.commit({}, base=tip)
+    _bounded(siege, siege.spark, plain)
+    siege.settle()
+    siege.check(everyone={f"PREFIX {CHANNEL}", f"SIGNATURE {CHANNEL}"})
+
+
+def test_junk_requests(siege: Siege) -> None:
+    # Requests of every wrong kind, and one honest one among them: that one is found, and can be approved.
+    wire, mac = siege.host.wire, signer(siege.mac)
+    genuine = requests.make(siege.host.key, wire=wire, name="vera", role="agent", created="2026-11-29T11:20:00.123Z")
+    key = siege.host.key.key_id
+    folder = f"{ROOT}/requests"
+    siege.host.commit(
+        {
+            f"{folder}/vera.{key}.json": genuine,
+            f"{folder}/root.{key}.json": genuine,
+            f"{folder}/mac.{mac.key_id}.json": requests.make(
+                mac, wire=wire, name="mac", role="agent", created="2026-11-29T11:20:00.123Z"
+            ),
+            f"{folder}/eve.{key}.json": genuine.replace(b'"vera"', b'"eve"'),
+            f"{folder}/big.{'1' * 32}.json": b"{" * 5000,
+            f"{folder}/deep.{'2' * 32}.json": b'{"a":' * 700,
+            f"{folder}/empty.{'3' * 32}.json": b"",
+            f"{folder}/link.{'4' * 32}.json": hostile.File(b"/etc/passwd", "120000"),
+            f"{folder}/other.{key}.json": requests.make(
+                siege.host.key, wire="0" * 32, name="other", role="agent", created="2026-11-29T11:20:00.123Z"
+            ),
+        }
+    )
+    asked = siege.mac.jsonl("trust", "requests")
+    assert [one["name"] for one in asked] == ["vera"]
+    siege.newcomer("zoe")
+    siege.settle()
+    siege.check(mac={"SHAPE wire"}, zoe={"SHAPE wire"})

@@ -1,0 +1,231 @@
+"""The trust is swapped, rolled back, unsigned, deleted, or split: what is held stays in force, and is put back.
+
+`trust/` has no owner, so that any machine which holds the chain restores it. Only a document that is as validly signed
+as the one held is never written over: then a person has to decide.
+"""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from support import hostile_host as hostile
+from support.besieged import Siege, all_incidents, incidents, pin, signer, site
+from support.hostile_host import HostileHost
+from wire.keys.trust import Chain, enroll, prove, sign_document, successor
+from wire.protocol.encoding import Signer
+
+TRUST = "TRUST wire"
+NOW = "2026-11-29T11:20:00.123Z"
+
+
+def _chain(siege: Siege) -> Chain:
+    return site(siege.mac).trust(pin(siege.mac))
+
+
+def _trust_at_tip(siege: Siege) -> dict[str, bytes]:
+    files = [path for path in siege.remote.files() if "/trust" in path]
+    return {path: siege.remote.show(path) for path in files}
+
+
+# Changes of versions that are held: seen, refused, and put back by whoever comes first.
+
+
+def _swapped(host: HostileHost) -> None:
+    # The newest version in the host's own words, signed with a root of its own.
+    version, raw, _ = host.trust
+    fields = json.loads(raw)
+    fields["roots"] = [hostile.b64(host.key.public)]
+    mine = json.dumps(fields).encode()
+    host.put_trust(version, mine, sign_document(mine, host.key))
+
+
+def _swapped_with_the_old_signature(host: HostileHost) -> None:
+    # One role changed, everything else and the signature file left as they were.
+    version, raw, signatures = host.trust
+    host.put_trust(version, raw.replace(b'"human"', b'"agent"').replace(b'"agent"', b'"human"', 1), signatures)
+
+
+def _reformatted(host: HostileHost) -> None:
+    # To a JSON parser it is the same document.
+    version, raw, signatures = host.trust
+    host.put_trust(version, json.dumps(json.loads(raw)).encode(), signatures)
+
+
+def _rolled_back(host: HostileHost) -> None:
+    # The newest version is gone, and the one before is shown as the newest: whoever joined last never joined.
+    version, _, _ = host.trust
+    host.commit(
+        {
+            hostile.document(version): None,
+            f"{hostile.document(version)}.sig": None,
+            f"{hostile.ROOT}/trust.json": host.read(hostile.document(version - 1)),
+        }
+    )
+
+
+def _deleted(host: HostileHost) -> None:
+    paths = [path for path in host.remote.files() if path.startswith(f"{hostile.ROOT}/trust")]
+    host.commit(dict.fromkeys(paths))
+
+
+def _unsigned(host: HostileHost) -> None:
+    version, _, _ = host.trust
+    host.commit({f"{hostile.document(version)}.sig": None})
+
+
+def _emptied_signatures(host: HostileHost) -> None:
+    host.commit({f"{hostile.document(1)}.sig": b""})
+
+
+def _broken_signatures(host: HostileHost) -> None:
+    host.commit({f"{hostile.document(2)}.sig": b"not a signature\n"})
+
+
+def _copy_alone(host: HostileHost) -> None:
+    # Only trust.json, the copy for people.
+    host.commit({f"{hostile.ROOT}/trust.json": b"{}\n"})
+
+
+def _copy_deleted(host: HostileHost) -> None:
+    host.commit({f"{hostile.ROOT}/trust.json": None})
+
+
+def _linked(host: HostileHost) -> None:
+    host.commit({hostile.document(2): hostile.File(b"000001.json", "120000")})
+
+
+CHANGES: dict[str, tuple[Callable[[HostileHost], None], set[str], set[str]]] = {
+    "swapped": (_swapped, {TRUST}, {TRUST}),
+    "swapped under the old signature": (_swapped_with_the_old_signature, {TRUST}, {TRUST}),
+    "reformatted": (_reformatted, {TRUST}, {TRUST}),
+    "rolled back": (_rolled_back, {TRUST}, {TRUST}),
+    "deleted": (_deleted, {TRUST}, {TRUST}),
+    "unsigned": (_unsigned, {TRUST}, {TRUST}),
+    "signatures emptied": (_emptied_signatures, {TRUST}, {TRUST}),
+    "signatures broken": (_broken_signatures, {TRUST}, {TRUST}),
+    "trust.json alone": (_copy_alone, {TRUST}, set()),
+    "trust.json deleted": (_copy_deleted, {TRUST}, set()),
+    "a link": (_linked, {TRUST, "SHAPE wire"}, {TRUST}),
+}
+"""Each with what lee raises, who sees it, and what the others learn later from the commits on the way."""
+
+
+@pytest.mark.parametrize("title", CHANGES)
+def test_trust_changed(siege: Siege, title: str) -> None:
+    change, codes, later = CHANGES[title]
+    before = _trust_at_tip(siege)
+    change(siege.host)
+    assert _trust_at_tip(siege) != before
+    siege.sync(siege.lee)
+    assert _trust_at_tip(siege) == before, "whoever holds the chain puts it back"
+    siege.send("mac", "spark")
+    siege.settle()
+    siege.check(lee=codes, everyone=later)
+    assert pin(siege.spark).trust_version == 4
+
+
+# Versions that are not held.
+
+
+def _next(chain: Chain, edit: Callable[[dict[str, Any]], object]) -> bytes:
+    fields = json.loads(successor(chain.newest, chain.wire, NOW))
+    edit(fields)
+    return json.dumps(fields, indent=1).encode() + b"\n"
+
+
+def _grants_itself_a_name(chain: Chain, key: Signer) -> bytes:
+    proof = prove(key, wire=chain.wire, name="mallory", role="agent")
+    return enroll(chain.newest, chain.wire, name="mallory", role="agent", public=key.public, proof=proof, created=NOW)
+
+
+@pytest.mark.parametrize("signed", ["by nobody", "by a stranger", "by an agent"])
+def test_next_version_without_a_root(siege: Siege, signed: str) -> None:
+    # A vandal enrols himself. No root signed it, so that nobody learns of mallory, and his lines are nobody's.
+    chain, host = _chain(siege), siege.host
+    raw = _grants_itself_a_name(chain, host.key)
+    by = {"by nobody": None, "by a stranger": host.key, "by an agent": signer(siege.lee)}[signed]
+    host.put_trust(5, raw, sign_document(raw, by) if by else None)
+    host.append("mallory/mac", host.author("mallory/mac").line("let me in"))
+    siege.sync(siege.spark, siege.lee)
+    siege.send("mac", "spark")
+    siege.settle()
+    siege.check(everyone={TRUST, "SHAPE wire"})
+    assert pin(siege.lee).trust_version == 4
+    # A version of the root goes into the place that the vandal took.
+    siege.newcomer("zoe")
+    siege.settle()
+    assert pin(siege.lee).trust_version == 5
+
+
+def test_next_version_that_forgets_somebody(siege: Siege) -> None:
+    # Signed by the real root, and unlawful: nothing that was ever trusted may be absent.
+    raw = _next(_chain(siege), lambda fields: fields["agents"].pop("lee"))
+    siege.host.put_trust(5, raw, sign_document(raw, signer(siege.mac, "root")))
+    siege.settle()
+    siege.flows(("lee", "mac"))
+    siege.check(everyone={TRUST})
+
+
+def test_version_of_the_far_future(siege: Siege) -> None:
+    # Nothing can be said of a version whose predecessor is not there; a thousand of them are one incident.
+    raw = _chain(siege).newest.raw
+    siege.host.commit({hostile.document(number): raw for number in range(100, 1100)})
+    siege.settle()
+    siege.check(everyone={TRUST})
+    assert len(all_incidents(siege.mac, "TRUST")) == 1
+
+
+def test_two_documents_with_one_number(siege: Siege) -> None:
+    # The root signs two versions 5 (two roots at once, or a malicious one), and the host shows one to spark and the
+    # other to mac and lee. Each keeps what it has, nobody writes over the other's, and everything else goes on.
+    chain, root = _chain(siege), signer(siege.mac, "root")
+    one = _grants_itself_a_name(chain, siege.host.key)
+    two = _next(chain, lambda fields: fields.update(policy={"x": 1}))
+    tip = siege.host.tip
+    siege.host.put_trust(5, one, sign_document(one, root))
+    siege.sync(siege.spark)
+    siege.host.put_back(tip)
+    siege.host.put_trust(5, two, sign_document(two, root))
+    siege.sync(siege.mac, siege.lee)
+    there = _trust_at_tip(siege)
+    siege.send("spark", "mac")
+    siege.send("mac", "lee")
+    siege.settle()
+    siege.flows(("mac", "spark"), ("spark", "lee"))
+    assert _trust_at_tip(siege) == there, "after a fork nobody touches trust/"
+    assert pin(siege.spark).trust_hash != pin(siege.mac).trust_hash
+    # Who names another version 5 than one's own is shown another trust: that is told of each of the channels.
+    views = {
+        name: {code for code in incidents(m) if code.startswith("SPLIT_VIEW")} for name, m in siege.machines.items()
+    }
+    assert "SPLIT_VIEW mac/spark" in views["spark"]
+    assert views["mac"] == views["lee"] == {"SPLIT_VIEW spark/all", "SPLIT_VIEW spark/lee", "SPLIT_VIEW spark/mac"}
+    siege.check(spark={"FORCED wire", "TRUST_FORK wire"} | views["spark"], mac=views["mac"], lee=views["lee"])
+
+
+def test_trust_withheld(siege: Siege) -> None:
+    # mac names a version that the host keeps back. The line is taken, since its key is known, and everybody is told
+    # that what they hold is old, until the version arrives.
+    siege.mac.wire("group", "set", "both", "mac", "spark")
+    assert siege.host.trust[0] == 5
+    siege.send("mac", "spark", "by the rules of version 5")
+    siege.sync(siege.mac)
+    old = siege.host.read(hostile.document(4))
+    siege.host.commit(
+        {hostile.document(5): None, f"{hostile.document(5)}.sig": None, f"{hostile.ROOT}/trust.json": old}
+    )
+    siege.sync(siege.spark)
+    assert "TRUST_WITHHELD wire" in incidents(siege.spark)
+    items = siege.spark.wire("tail", "--all", "--json", check=False).jsonl()
+    assert [item["flags"] for item in items if item["id"] == "mac/spark/5"] == [["trust-ahead"]]
+    siege.send("lee", "spark", "of no concern")
+    siege.sync(siege.lee, siege.spark)
+    (told,) = all_incidents(siege.spark, "TRUST_WITHHELD")
+    assert not told.ended, "it is still withheld"
+    siege.settle()
+    (told,) = all_incidents(siege.spark, "TRUST_WITHHELD")
+    assert told.ended
+    siege.check(mac={TRUST}, spark={"TRUST_WITHHELD wire"}, lee={"TRUST_WITHHELD wire"})
+    assert pin(siege.spark).trust_version == 5
