@@ -45,10 +45,14 @@ class Team:
     new_machine: Callable[[str], Machine]
 
     def settle(self, *machines: Machine, rounds: int = 2) -> None:
-        """Let every machine sync, in turn, so that all have everything; fails when one of them does not succeed."""
-        for _ in range(rounds):
+        """Let every machine sync, in turn, so that all have everything; fails when one of them does not succeed.
+
+        In later rounds those that have verified the remote's tip have nothing to do.
+        """
+        for number in range(rounds):
             for machine in machines or self.machines:
-                machine.wire("sync")
+                if number == 0 or pin(machine).verified != self.remote.tip(pin(machine).branch):
+                    machine.wire("sync")
 
     def check(self, **rest: Any) -> None:
         """Ask the oracle about all machines."""
