@@ -164,12 +164,23 @@ def test_the_sweep_leaves_what_somebody_has_open(git):
 
 
 def test_objects_that_git_refuses_stay_outside(git, remote):
-    """A vandal pushes a tree with a `.git` in it to a host that does not look."""
-    blob = remote.git("hash-object", "-w", "--stdin", input=b"x").decode().strip()
-    tree = remote.git("mktree", input=f"100644 blob {blob}\t.git\n".encode()).decode().strip()
+    """A vandal pushes a tree with two files of one name to a host that does not look."""
+    blob = bytes.fromhex(remote.git("hash-object", "-w", "--stdin", input=b"x").decode().strip())
+    entries = (b"100644 a\0" + blob) * 2
+    tree = remote.git("hash-object", "-t", "tree", "-w", "--literally", "--stdin", input=entries).decode().strip()
     bad = remote.git("commit-tree", "-m", "x", tree).decode().strip()
     remote.git("update-ref", MAIN, bad)
     with pytest.raises(GitFailed) as failed:
         git.fetch(remote.url, [INCOMING], max_bytes=MB)
     assert failed.value.kind is Kind.MALFORMED, failed.value
     assert git.refs() == {}
+
+
+def test_names_that_only_harm_a_checkout_are_let_in(git, remote):
+    """History keeps such a tree for ever: refusing it would let one push stop the wire for ever."""
+    blob = remote.git("hash-object", "-w", "--stdin", input=b"x").decode().strip()
+    tree = remote.git("mktree", input=f"100644 blob {blob}\t.git\n100644 blob {blob}\t..\n".encode()).decode().strip()
+    bad = remote.git("commit-tree", "-m", "x", tree).decode().strip()
+    remote.git("update-ref", MAIN, bad)
+    git.fetch(remote.url, [INCOMING], max_bytes=MB)
+    assert git.resolve("refs/wire/incoming") == bad
