@@ -1,5 +1,6 @@
 """Two machines over every transport: a local path, ssh with a real sshd, http with git's own backend."""
 
+import random
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support import oracle, procs, sshd, team
+from support import gitcmd, oracle, procs, sshd, team
 from support.daemons import Inbox
 from support.http_git import HttpGit
 from support.machine import Machine
@@ -180,3 +181,28 @@ def test_an_object_format_that_is_not_the_remotes_is_refused(machines, remote):
     assert refused.status == 2, str(refused)
     assert "sha1" in refused.stderr
     assert mac.clones == []
+
+
+# A project's repository
+
+
+def test_a_wire_beside_a_large_project_brings_nothing_of_it_here(machines, remote, tmp_path):
+    """Its branches are looked at, at their tips and without their files; only the wire's own is fetched."""
+    vera = remote.clone_as_vandal(tmp_path / "vera")
+    for number in range(5):
+        vera.write(f"assets/{number}.bin", random.Random(number).randbytes(1 << 20))
+        vera.commit(f"release {number}")
+    vera.push()
+    mac, spark = machines("mac"), machines("spark")
+    made = mac.json("init", remote.url, "--as", "mac")
+    assert made["branch"] == "wire"
+    spark.wire("join", remote.url, "--as", "spark", "--trust", made["checkpoint"])
+    refused = spark.wire("init", remote.url, "--as", "other", "--wire", "second", check=False)
+    assert (refused.status, "already carries a wire" in refused.stderr) == (2, True)
+    for machine in (mac, spark):
+        assert [clone.name for clone in machine.clones] == ["hub"]
+        files = [file for file in machine.clone().rglob("*") if file.is_file()]
+        assert sum(file.stat().st_size for file in files) < 1 << 20
+        assert not (machine.clone() / ".git" / "shallow").exists()
+        assert "assets" not in "".join(gitcmd.line(machine.clone(), "log", "--all", "--name-only"))
+    assert remote.files() == [f"assets/{number}.bin" for number in range(5)]

@@ -213,7 +213,15 @@ class Git:
 
     # Remotes
 
-    def fetch(self, remote: str, refspecs: Sequence[str], *, max_bytes: int, timeout: float | None = None) -> None:
+    def fetch(
+        self,
+        remote: str,
+        refspecs: Sequence[str],
+        *,
+        max_bytes: int,
+        timeout: float | None = None,
+        tips_only: bool = False,
+    ) -> None:
         """Fetch exactly these refspecs (`+refs/heads/main:refs/wire/incoming`).
 
         A refspec with a `*` matches nothing without failing; one without fails with `no-ref` where the remote has no
@@ -221,8 +229,10 @@ class Git:
 
         Args:
             max_bytes: size of the transfer beyond which the fetch is ended (`too-large`).
+            tips_only: without history, and without the files' contents where the host can leave them out; only for a
+                repository that is thrown away.
         """
-        self._remotes.fetch(remote, refspecs, max_bytes=max_bytes, timeout=timeout)
+        self._remotes.fetch(remote, refspecs, max_bytes=max_bytes, timeout=timeout, tips_only=tips_only)
 
     def push(
         self, remote: str, refspec: str, *, replace: str | None = None, timeout: float | None = None

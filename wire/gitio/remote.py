@@ -42,8 +42,8 @@ _FETCH = (
     "--no-write-commit-graph",
     "--no-show-forced-updates",
     "--no-progress",
-    "--",
 )
+_TIPS_ONLY = ("--depth=1", "--filter=blob:none")
 _PUSH = (
     "push",
     "--porcelain",
@@ -70,13 +70,15 @@ class Remotes:
         self._opened: set[str] = set()
         self._user_ssh: bool | None = None
 
-    def fetch(self, remote: str, refspecs: Sequence[str], *, max_bytes: int, timeout: float | None) -> None:
+    def fetch(
+        self, remote: str, refspecs: Sequence[str], *, max_bytes: int, timeout: float | None, tips_only: bool
+    ) -> None:
         """See `Git.fetch`."""
         for refspec in refspecs:
             if ":" not in refspec:
                 raise ValueError(f"a refspec without its destination: {refspec!r}")
         with self._reaching(remote) as link:
-            args = [*_FETCH, link.url, *refspecs]
+            args = [*_FETCH, *(_TIPS_ONLY if tips_only else ()), "--", link.url, *refspecs]
             ended = self._core.spawn(args, timeout=timeout, max_file=max_bytes, env=link.env, pass_fds=link.fds)
             link.judge(args, ended)
 

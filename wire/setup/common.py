@@ -33,10 +33,22 @@ def default_branch(git: Git, remote: str) -> str | None:
     return full.removeprefix("refs/heads/") if full is not None else None
 
 
-def carries_wire(git: Git, remote: str, branch: str) -> bool:
-    """Return whether a branch of the remote carries a trust chain."""
-    git.fetch(remote, [f"+refs/heads/{branch}:{INCOMING_REF}"], max_bytes=FETCH_MAX_BYTES)
-    return any(classify(e.path, e.mode).kind is Kind.TRUST for e in git.entries(INCOMING_REF, "_coordination/trust"))
+def carries_wire(settings: Settings, git: Git, remote: str, branch: str) -> bool:
+    """Return whether a branch of the remote carries a trust chain.
+
+    It may be a project's own and large: its tip is looked at in a repository that is thrown away, and of which the
+    clone keeps nothing.
+    """
+    folder = os.path.join(git.git_dir, "wire-probe")
+    probe = Git(folder, environ=settings.environ, runtime_dir=settings.runtime_dir)
+    try:
+        probe.init(git.object_format())
+        refspec = f"+refs/heads/{branch}:{INCOMING_REF}"
+        probe.fetch(remote, [refspec], max_bytes=FETCH_MAX_BYTES, tips_only=True)
+        found = probe.entries(INCOMING_REF, "_coordination/trust")
+        return any(classify(entry.path, entry.mode).kind is Kind.TRUST for entry in found)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def object_format(git: Git, remote: str, refs: Mapping[str, str], wanted: str | None = None) -> str:

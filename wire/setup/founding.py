@@ -105,7 +105,7 @@ def _found_wire(
     places = WirePlaces(settings.state_dir, name, settings.default_clone(name))
     git, heads = new_clone(settings, places, remote, object_format)
     try:
-        branch = _free_branch(git, remote, heads, branch)
+        branch = _free_branch(settings, git, remote, heads, branch)
         seed = new_seed()
         root = Signer(seed)
         now = utc_now()
@@ -136,7 +136,7 @@ def _found_wire(
         raise
 
 
-def _free_branch(git: Git, remote: str, heads: list[str], branch: str | None) -> str:
+def _free_branch(settings: Settings, git: Git, remote: str, heads: list[str], branch: str | None) -> str:
     """Return the branch that a new wire gets.
 
     Raises:
@@ -144,7 +144,7 @@ def _free_branch(git: Git, remote: str, heads: list[str], branch: str | None) ->
     """
     default = default_branch(git, remote)
     for short in heads:
-        if short in (OWN_BRANCH, EMPTY_BRANCH, branch, default) and carries_wire(git, remote, short):
+        if short in (OWN_BRANCH, EMPTY_BRANCH, branch, default) and carries_wire(settings, git, remote, short):
             raise UsageError(
                 f"the branch {short!r} of {redact_url(remote)} already carries a wire",
                 reason="already-a-wire",
