@@ -11,6 +11,7 @@ import pytest
 
 from support import gitcmd, procs
 from support.daemons import Inbox, next_round, set_cadence
+from support.http_git import HttpGit
 from support.sizes import size
 from support.team import incidents, pin, state
 from support.waiting import eventually
@@ -119,7 +120,7 @@ def test_two_daemons_that_push_at_once_both_win(team):
 
 @pytest.mark.timeout(1200)
 def test_killed_at_any_moment(team):
-    """The daemon and its git children die at once, again and again; the next daemon clears away and goes on."""
+    """The daemon dies, with its git children or without them, again and again; the next one clears away and goes on."""
     kills = size(6, 60, "kills of a daemon at random moments")
     moments = random.Random(7)
     team.spark.start_daemon()
@@ -129,7 +130,10 @@ def test_killed_at_any_moment(team):
             team.mac.send("spark", f"line {n}.{m}")
             team.spark.send("mac", f"back {n}.{m}")
             time.sleep(moments.uniform(0, 0.15))
-        team.mac.kill_daemon()
+        if n % 2:
+            team.mac.kill_daemon()
+        else:
+            assert team.mac.stop_daemon(signal.SIGKILL) == -signal.SIGKILL
     team.mac.start_daemon()
     Inbox(team.spark).gets([f"line {n}.{m}" for n in range(kills) for m in range(3)])
     Inbox(team.mac).gets([f"back {n}.{m}" for n in range(kills) for m in range(3)])
@@ -322,3 +326,36 @@ def test_a_vandals_act_is_told_once_by_each_machine(team):
         machine.stop_daemon()
     team.sync_and_check(attacked=True)
     assert len(told(team.mac)) == 1
+
+
+def test_a_live_exchange_over_http_and_a_host_that_asks_for_patience(team, tmp_path):
+    """Nobody tells of a push there: quick looks do, and within the time that the host asks for there are none."""
+    with HttpGit(tmp_path) as host:
+        team.reach_by(host.url("hub.git"))
+        for machine in team.machines:
+            set_cadence(machine, t0=5, t1=5, t2=5, t3=5)
+            machine.start_daemon(*DEBUG)
+        mac, spark = Inbox(team.mac), Inbox(team.spark)
+        team.mac.send("spark", "first")
+        spark.gets(["first"], timeout=20)
+        took = []
+        for n in range(3):
+            began = time.monotonic()
+            team.spark.send("mac", f"answer {n}")
+            mac.gets([f"answer {n}"], timeout=10)
+            team.mac.send("spark", f"question {n}")
+            spark.gets([f"question {n}"], timeout=10)
+            took.append(time.monotonic() - began)
+        assert sorted(took)[1] < 10, "there and back"
+        host.retry_after = "4"
+        host.fault = "429"
+        eventually(lambda: "failed wire=hub reason=git-rate-limit" in team.mac.log(), what=team.mac.log)
+        team.mac.send("spark", "patience")
+        asked = len(host.requests)
+        team.spark.stop_daemon()
+        time.sleep(2)
+        assert len(host.requests) - asked <= 3, "spark's last ones at most"
+        host.fault = None
+        eventually(lambda: pin(team.mac).remote_seq["mac/spark"] == 5, timeout=20, what=team.mac.log)
+        team.mac.stop_daemon()
+        team.sync_and_check()

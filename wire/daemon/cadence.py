@@ -168,7 +168,7 @@ class Cadence:
             asked = retry_after if retry_after is not None else _backoff(self.failures, _RATE_FIRST, _RATE_MAX)
             # Later than asked, never sooner; and not everybody in the same second.
             self._not_before = now + min(max(asked, 0.0), _WAIT_MAX) * (1 + self._random() * self.pace.jitter)
-            self._set(now + self._jittered(self.interval))
+            self._set(self._not_before)
         elif self._waits:
             self._set(now + self._jittered(self.interval))
         else:
