@@ -65,7 +65,7 @@ def test_c1_nobody_is_asked_for_credentials(team, host, tmp_path, where):
         result = team.mac.wire("sync", check=False, timeout=20)
         status, shown = result.status, result.stderr
     assert status == 6
-    assert "authentication" in shown
+    assert shown.count("(authentication, http-401)") == 1, "and it is said once"
     assert "could not read Username" in shown
     assert not re.search(r"(Username|Password) for .*:\s*\Z", shown), "no prompt"
     assert not asked.exists()

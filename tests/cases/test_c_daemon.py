@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -82,13 +83,18 @@ def test_c6_a_token_that_expires_under_a_daemon_and_is_renewed(team, host, tmp_p
     seen = team.mac.json("status", check=False)
     assert (seen["daemon"], seen["exit_status"], seen["unpushed"], seen["failure"]) == ("running", 6, 2, "git-auth")
     assert "http-401" in seen["failure_text"]
-    assert team.mac.log().count(" incident ") <= team.mac.log().count(" round ")
 
     token.write_text("renewed")
     eventually(on_remote(team, 3), what="all lines at the remote")
     eventually(lambda: team.mac.json("status", check=False)["healthy"], what="a healthy daemon")
     assert incidents(team.mac) == []
     team.mac.stop_daemon()
+    # J13: one line for each attempt, with its number; git's reason with the first.
+    failed = [line for line in team.mac.log().split("\n") if " attempt=" in line]
+    assert [re.search(r"attempt=(\d+)", line)[1] for line in failed] == [str(n + 1) for n in range(len(failed))]
+    assert len(failed) >= 2
+    assert ["Authentication failed for" in line for line in failed] == [True] + [False] * (len(failed) - 1)
+    assert not re.search("Traceback|RetryError", team.mac.log())
     host.credentials = None
     team.sync_and_check()
 

@@ -63,8 +63,10 @@ def _tell(report: Report, as_json: bool) -> None:
     for agent, count in report.waiting.items():
         if count:
             warn(f"{agent} is not approved yet, {count} message(s) wait here")
+    last_word = report.failure.message if report.failure is not None and not as_json else None
     for incident in report.raised:
-        warn(f"incident {incident.id} {incident.code} in {incident.scope}: {incident.message}")
+        what = f": {incident.message}" if incident.message != last_word else ""
+        warn(f"incident {incident.id} {incident.code} in {incident.scope}{what}")
     flush()
     if report.failure is not None:
         if as_json:
