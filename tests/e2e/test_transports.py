@@ -119,6 +119,29 @@ def test_over_ssh(server, over_ssh, remote):
     assert list(run.iterdir()) == []
 
 
+def test_connections_that_die_under_a_daemon(server, over_ssh, remote):
+    """Cut by the host, and half open as after a nap or behind a router that forgot it."""
+    remote.url = server.url(remote.path)
+    mac = over_ssh("mac")
+    team.begin(mac, remote)
+    mac.start_daemon("--log-level", "debug", env={"WIRE_GIT_TIMEOUT": "3"})
+
+    def arrives(body: str) -> None:
+        mac.remember(mac.wire("send", "all", body, "--wait", "pushed", "--timeout", "30"))
+
+    arrives("before")
+    assert len(masters(mac)) == 1
+    server.stop()
+    server.start()
+    arrives("after the host came back")
+    server.freeze_connections()
+    arrives("after the connection went dead")
+    eventually(lambda: mac.json("status", check=False)["healthy"], what="a healthy daemon")
+    stop(mac, remote=remote)
+    eventually(lambda: not masters(mac), what="the end of every connection")
+    assert list((mac.wire_home / "state" / ".run").iterdir()) == []
+
+
 def test_over_http(host, machines, remote):
     remote.url = host.url(remote.path.name)
     mac, spark = machines("mac"), machines("spark")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from wire.gitio.ssh import addressed
+from wire.gitio.ssh import addressed, private
 
 TEXT = "ssh <the remote's user@host>; ssh-keygen -R <the remote's host>"
 
@@ -22,3 +22,14 @@ REMOTES = [
 @pytest.mark.parametrize(("remote", "told"), REMOTES)
 def test_a_command_names_the_host(remote, told):
     assert addressed(TEXT, remote) == told
+
+
+def test_sockets_go_into_a_folder_of_ones_own(tmp_path):
+    assert private(str(tmp_path / "a" / "b"))
+    assert (tmp_path / "a" / "b").stat().st_mode & 0o777 == 0o700
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    assert not private(str(tmp_path / "open"))
+    (tmp_path / "file").touch()
+    assert not private(str(tmp_path / "file"))
+    assert not private(str(tmp_path / "file" / "below"))
