@@ -182,6 +182,15 @@ def test_a_dead_observer_is_replaced(watcher, bell, folder, monkeypatch):
     assert bell.rang()
 
 
+def test_an_announced_write_that_failed_proves_nothing(watcher, bell, folder, monkeypatch):
+    monkeypatch.setattr(watch, "ANSWER_SECONDS", 0.1)
+    watcher.arm({str(folder): None})
+    watcher.expect(str(folder / "progress.json"))
+    watcher.expect_nothing()
+    time.sleep(0.2)
+    assert watcher.arm({str(folder): None}) == []
+
+
 def test_a_dead_emitter_is_replaced(watcher, bell, folder, tmp_path):
     watcher.arm({str(folder): None, str(tmp_path): frozenset()})
     emitter = next(one for one in watcher._observer.emitters if one.watch.path == str(folder))

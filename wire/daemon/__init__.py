@@ -19,7 +19,7 @@ The process around it:
     cadence     when to look next                                                   (pure)
     eyes        what a worker sees: watch (events as hints), outbox (stats), transport (a remote on this machine)
     naps, network                              the machine slept, or the network came back
-    logs, notify                               what the log and a service manager are told
+    telling, logs, notify                      what the log and a service manager are told
     status      how a wire stands                                                   (pure over a snapshot)
 
 What people ask for by hand:

@@ -106,6 +106,10 @@ class Watcher:
             self._expected = os.path.realpath(path)
             self._asked = time.monotonic()
 
+    def expect_nothing(self) -> None:
+        """Take back what `expect` announced: the write failed."""
+        self._asked = self._answered
+
     def close(self) -> None:
         """End all threads and give the descriptors back."""
         observer, self._observer = self._observer, None

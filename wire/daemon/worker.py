@@ -28,9 +28,10 @@ from wire.daemon.outbox import Outbox
 from wire.daemon.report import Report
 from wire.daemon.site import Site
 from wire.daemon.stamp import stamp
+from wire.daemon.telling import Teller, interrupted
 from wire.daemon.watch import Watcher
 from wire.errors import Busy, RemoteError, StoreError, WireError
-from wire.gitio import GitFailed, Kind
+from wire.gitio import GitFailed
 from wire.store.config import WireConfig
 from wire.store.paths import Settings
 from wire.store.progress import BEAT_SECONDS, Progress
@@ -64,7 +65,7 @@ class Worker(threading.Thread):
         self.config = config
         self.watching = threading.Event()
         self._claim = claim
-        self._log = log
+        self._told = Teller(log, config.name)
         self._site = Site.open(settings, config)
         self._places = self._site.places
         remote = transport.of(config.remote)
@@ -73,7 +74,7 @@ class Worker(threading.Thread):
         self._bell = threading.Event()
         self._watcher = Watcher(
             self._bell.set,
-            lambda why: self._say("warning", "watch", mode="polling", why=why),
+            lambda why: self._told.say("warning", "watch", mode="polling", why=why),
             off=settings.environ.get("WIRE_WATCH") == "off",
         )
         self._eyes = Eyes(self._places, config, remote, self._watcher)
@@ -86,7 +87,6 @@ class Worker(threading.Thread):
         self._claim_trouble = ""
         self._seen_at: float | None = None
         self._pressed = 0
-        self._failure = ""
         self._upkeep_at = 0.0
         self._tell_at = 0.0
 
@@ -99,7 +99,7 @@ class Worker(threading.Thread):
 
     def network_up(self) -> None:
         """Look now if it was the network that failed."""
-        if self._failure in {f"git-{kind}" for kind in _NETWORK}:
+        if self._told.failure in {f"git-{kind}" for kind in _NETWORK}:
             self.ask("network")
 
     def resume(self, why: str) -> None:
@@ -135,13 +135,14 @@ class Worker(threading.Thread):
                 self._watcher.expect(self._places.progress_file)
                 Progress.load(self._places)._replace(**self._life()).save(self._places)
             except StoreError as error:
-                self._say("debug", "beat", failed=error.message)
+                self._watcher.expect_nothing()
+                self._told.say("debug", "beat", failed=error.message)
                 return
             self._beat = now
 
     def status(self) -> str:
         """Return how it stands in a few words, for the service manager."""
-        how = f"not reached ({self._failure})" if self._failure else self._cadence.name
+        how = f"not reached ({self._told.failure})" if self._told.failure else self._cadence.name
         return f"{self.config.name}: {how}"
 
     # The thread
@@ -202,14 +203,14 @@ class Worker(threading.Thread):
 
     def _arm(self) -> None:
         for folder in self._eyes.arm():
-            self._say("warning", "watch", mended=folder)
+            self._told.say("warning", "watch", mended=folder)
         trouble = ""
         try:
             self._claim.renew()
         except (Busy, StoreError) as error:
             trouble = error.message
         if trouble and trouble != self._claim_trouble:
-            self._say("error", "claim", failed=trouble)
+            self._told.say("error", "claim", failed=trouble)
         self._claim_trouble = trouble
 
     def _gather(self) -> None:
@@ -219,7 +220,7 @@ class Worker(threading.Thread):
         while (left := until - time.monotonic()) > 0 and not self._asked:
             if self._stopping.wait(min(quiet, left)):
                 return
-            if not self._eyes.look():
+            if not self._eyes.look() or self._eyes.remote_moved():
                 return
 
     # A round
@@ -236,11 +237,14 @@ class Worker(threading.Thread):
         self._promise = began + ROUND_SECONDS
         try:
             report = rounds.run(
-                self._site, fresh=fresh and not self._failure, lock_timeout=LOCK_SECONDS, tell=began >= self._tell_at
+                self._site,
+                fresh=fresh and not self._told.failure,
+                lock_timeout=LOCK_SECONDS,
+                tell=began >= self._tell_at,
             )
         except Busy as error:
             # A command is at work: it does what we were about to do.
-            self._say("info", "busy", why=error.message)
+            self._told.say("info", "busy", why=error.message)
             self._cadence.failed(time.monotonic(), "busy", requests=0)
             return
         except WireError as error:
@@ -254,13 +258,20 @@ class Worker(threading.Thread):
         if report.failure is None:
             self._seen_at = now
             self._cadence.looked(now, moved=report.moved, requests=_requests(report))
-        elif self._interrupted(report.failure):
+        elif interrupted(report.failure):
             self._cadence.wake(now)
         else:
             self._seen_at = None
             self._failed(now, report.failure)
-        self._tell(why, report, now - began)
-        if not self._interrupted(report.failure):
+        self._told.round(
+            why,
+            report,
+            attempt=self._cadence.failures,
+            due=max(0.0, self._cadence.due - now),
+            tier=self._cadence.name,
+            took=now - began,
+        )
+        if not interrupted(report.failure):
             self._note(report)
         self._look_again(before, report, now)
         if report.failure is None and not self._pressed:
@@ -292,10 +303,7 @@ class Worker(threading.Thread):
         retry_after = error.retry_after if isinstance(error, GitFailed) else None
         self._cadence.failed(now, kind, retry_after=retry_after)
 
-    def _interrupted(self, error: WireError | None) -> bool:
-        return isinstance(error, GitFailed) and error.kind is Kind.CANCELLED
-
-    # Telling
+    # The stamp
 
     def _note(self, report: Report) -> None:
         with self._stamping:
@@ -303,7 +311,8 @@ class Worker(threading.Thread):
                 self._watcher.expect(self._places.progress_file)
                 stamp(self._places, report, **self._life())
             except StoreError as error:
-                self._say("warning", "stamp", failed=error.message)
+                self._watcher.expect_nothing()
+                self._told.say("warning", "stamp", failed=error.message)
                 return
             self._beat = time.monotonic()
 
@@ -321,58 +330,14 @@ class Worker(threading.Thread):
             "rescan": self._eyes.rescan,
         }
 
-    def _tell(self, why: str, report: Report, took: float) -> None:
-        error = report.failure
-        due = f"{max(0.0, self._cadence.due - time.monotonic()):.1f}s"
-        if error is not None and not self._interrupted(error):
-            changed = error.reason != self._failure
-            self._say(
-                "warning" if changed else "info",
-                "failed",
-                reason=error.reason,
-                attempt=self._cadence.failures,
-                next=due,
-                why=error.message if changed else None,
-            )
-            self._failure = error.reason
-        elif error is None and self._failure:
-            self._say("info", "recovered", after=self._failure)
-            self._failure = ""
-        self._say(
-            "info" if report.moved else "debug",
-            "round",
-            cause=why,
-            received=sum(report.accepted.values()),
-            collected=sum(report.collected.values()),
-            pushed=report.pushed,
-            tip=report.tip[:12] if report.tip else None,
-            frozen=report.frozen.code if report.frozen else None,
-            tier=self._cadence.name,
-            next=due,
-            took=f"{took:.3f}s",
-        )
-        for incident in report.raised:
-            self._say(
-                "warning" if incident.count == 1 else "debug",
-                "incident",
-                id=incident.id,
-                code=incident.code,
-                scope=incident.scope,
-                count=incident.count,
-                what=incident.message,
-            )
-
-    def _say(self, level: str, event: str, **values: object) -> None:
-        self._log.write(level, event, wire=self.config.name, **values)
-
     # Upkeep
 
     def _clear_up(self) -> None:
         try:
             for told in upkeep.clear(self._site, crashed=self._claim.crashed):
-                self._say("warning", "cleared", what=told)
+                self._told.say("warning", "cleared", what=told)
         except (WireError, OSError) as error:
-            self._say("warning", "cleared", failed=str(error))
+            self._told.say("warning", "cleared", failed=str(error))
 
     def _upkeep(self, now: float) -> None:
         if now < self._upkeep_at or self._stopping.is_set():
@@ -381,12 +346,12 @@ class Worker(threading.Thread):
         try:
             if upkeep.due(self._site):
                 counts = upkeep.pack(self._site, lively=self._cadence.name == "hot")
-                self._say("info", "packed", loose=counts.loose, packs=counts.packs)
+                self._told.say("info", "packed", loose=counts.loose, packs=counts.packs)
         except Busy:
             return
         except (WireError, OSError) as error:
             self._upkeep_at = now + _UPKEEP_AFTER_FAILURE
-            self._say("warning", "packed", failed=str(error))
+            self._told.say("warning", "packed", failed=str(error))
         self._promise = time.monotonic() + ROUND_SECONDS
 
 
