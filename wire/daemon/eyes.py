@@ -27,7 +27,6 @@ class Eyes:
         watcher: whose events say when to look.
         seen: the last look at our own files.
         tip: the remote's tip as of the last round, as far as that is known.
-        glanced: what a glance showed before the last round.
         rescan: when our own files were last looked at, seconds of the epoch.
     """
 
@@ -35,16 +34,17 @@ class Eyes:
         self.watcher = watcher
         self.seen = Outbox({}, {})
         self.tip: str | None = None
-        self.glanced: str | None = None
         self.rescan: float | None = None
         self._places = places
         self._config = config
         self._remote = remote
+        self._glanced: str | None = None
 
     @property
     def interval(self) -> float:
-        """Seconds until the next look by the clock."""
-        return RESCAN_SECONDS if self.watcher.mode == INOTIFY else POLL_SECONDS
+        """Seconds until the next look by the clock: soon where no event can come, as of a remote that is not there."""
+        gone = self._remote.path is not None and self.glance() is None
+        return POLL_SECONDS if gone or self.watcher.mode != INOTIFY else RESCAN_SECONDS
 
     def arm(self) -> list[str]:
         """Watch what is to be watched now, and return the folders whose watch had to be mended."""
@@ -72,4 +72,19 @@ class Eyes:
         A glance that never agrees with what git finds would else be news for ever.
         """
         tip = self.glance()
-        return tip is not None and tip not in (self.tip, self.glanced)
+        return tip is not None and tip not in (self.tip, self._glanced)
+
+    def begin(self) -> str | None:
+        """Take the glance that belongs to a round which begins, and return it."""
+        self._glanced = self.glance()
+        return self._glanced
+
+    def noted(self, tip: str | None, *, failed: bool) -> None:
+        """Note what a round found.
+
+        After one that failed what counts is how the remote looks now: one that comes back as it was is news, and one
+        that is there and cannot be used is none.
+        """
+        if failed:
+            self._glanced = self.glance()
+        self.tip = tip or self._glanced

@@ -228,8 +228,7 @@ class Worker(threading.Thread):
     def _round(self, why: str) -> None:
         began = time.monotonic()
         self._eyes.look()
-        before, glance = self._eyes.seen, self._eyes.glance()
-        self._eyes.glanced = glance
+        before, glance = self._eyes.seen, self._eyes.begin()
         if glance is not None:
             fresh = glance == self._eyes.tip
         else:
@@ -253,8 +252,7 @@ class Worker(threading.Thread):
         self._promise = now + ROUND_SECONDS
         if began >= self._tell_at:
             self._tell_at = now + _TELL_SECONDS
-        # Where the look did not get as far as the tip, it counts as looked at: only another one is news.
-        self._eyes.tip = report.tip or glance
+        self._eyes.noted(report.tip, failed=report.failure is not None)
         if report.failure is None:
             self._seen_at = now
             self._cadence.looked(now, moved=report.moved, requests=_requests(report))
