@@ -163,6 +163,9 @@ class Runner:
             )
         except OSError as e:
             raise NotStarted(f"cannot start {argv[0]}: {e.strerror or e}") from e
+        except ImportError as e:
+            # GitPython asks git for its version while it is imported, and git gave none.
+            raise NotStarted(f"cannot start {argv[0]}: it does not tell its version ({e})") from e
         except _not_found() as e:
             raise NotStarted(f"cannot start {argv[0]}: no such program") from e
         process = started.proc
