@@ -21,13 +21,14 @@ from pathlib import Path
 from typing import Any
 
 from support import gitcmd, oracle
-from support.hostile_host import HostileHost, seq_of, trust_of
+from support.hostile_host import TS, HostileHost, seq_of, trust_of
 from support.machine import Machine, Result
 from support.remote import BareRemote
 from wire.api import Wire
 from wire.daemon.report import Report
 from wire.daemon.site import Site
 from wire.keys import keyfile
+from wire.keys.trust import prove, retire, sign_document
 from wire.protocol.encoding import Signer
 from wire.store import pin as pins
 from wire.store.incidents import Incident, list_
@@ -110,6 +111,40 @@ class Siege:
         assert report.failure is None, repr(report.failure)
         return report
 
+    def retire(
+        self,
+        name: str,
+        positions: Mapping[str, tuple[int, str]],
+        *,
+        status: str = "revoked",
+        replacement: Signer | None = None,
+        key_id: str | None = None,
+    ) -> None:
+        """Let the root retire or revoke a key by a new trust version; see `wire.keys.build.retire`."""
+        chain = site(self.mac).trust(pin(self.mac))
+        agent = chain.newest.agents[name]
+        raw = retire(
+            chain.newest,
+            chain.wire,
+            name=name,
+            key_id=key_id or (agent.active_key or agent.keys[0]).id,
+            status=status,
+            positions=positions,
+            created=TS,
+            replacement=None
+            if replacement is None
+            else (replacement.public, prove(replacement, wire=chain.wire, name=name, role=agent.role)),
+        )
+        self.host.put_trust(chain.newest.version + 1, raw, sign_document(raw, signer(self.mac, "root")))
+
+    def ends(self, sender: str, **earlier: tuple[int, str]) -> dict[str, tuple[int, str]]:
+        """Return (seq, head) of all channels that an agent writes, as `mac` knows them; others for some recipients."""
+        return {
+            channel: earlier.get(channel.partition("/")[2], (end.seq, end.head))
+            for channel, end in pin(self.mac).accepted.items()
+            if channel.startswith(f"{sender}/")
+        }
+
     def newcomer(self, name: str, *, approved: bool = True) -> Machine:
         """Let one more machine join, and (unless it is to wait) be approved by `mac`."""
         machine = self.new_machine(name)
@@ -135,6 +170,7 @@ class Siege:
         everyone: Collection[str] = (),
         frozen: Collection[str] = (),
         lost: Collection[str] = (),
+        shorter: Collection[Machine] = (),
         at_tip: bool = True,
         **codes: Collection[str],
     ) -> None:
@@ -144,6 +180,7 @@ class Siege:
             everyone: what all machines raised that is an incident of integrity: `"SIGNATURE mac/spark"`.
             frozen: channels that stand still, and of which machines may hold different parts.
             lost: ids that were honestly sent and do not count any more (their key was revoked before them).
+            shorter: machines that had accepted what does not count any more.
             at_tip: whether the remote carries everything again, too.
             codes: by machine, what it raised instead of what everyone did.
         """
@@ -160,7 +197,7 @@ class Siege:
             seen = shown(machine)
             _same(f"shown to {name}", seen, {i: r for i, r in got.items() if self._is_for(i, r, name)}, {})
         if not lost:
-            self.only_grew()
+            self.only_grew(without=shorter)
         if at_tip:
             # Folders of names that nobody knows are never read, and stay where they are.
             there = {
@@ -171,10 +208,11 @@ class Siege:
             _same("at the remote", _moving(there, frozen), _moving(wanted, frozen), told)
         oracle.check(list(self.machines.values()), self.remote, sent=(), attacked=True, rules=(4,))
 
-    def only_grew(self) -> None:
+    def only_grew(self, *, without: Collection[Machine] = ()) -> None:
         """Fail unless every machine holds what it held when it was last looked at, and more."""
-        for held in self.held.values():
-            held.still_held()
+        for name, held in self.held.items():
+            if self.machines[name] not in without:
+                held.still_held()
 
     def flows(self, *pairs: tuple[str, str]) -> None:
         """Let lines flow between all machines, or the named pairs, and fail when one does not arrive."""
@@ -282,6 +320,14 @@ def signer(machine: Machine, kind: str = "agent") -> Signer:
 def incidents(machine: Machine) -> set[str]:
     """Return code and scope of the incidents about bytes that do not hold: `"PREFIX mac/spark"`."""
     return {f"{one.code} {one.scope}" for one in all_incidents(machine) if one.integrity}
+
+
+def new_key(machine: Machine, seed: bytes) -> Signer:
+    """Put another key in the place of an agent's, as a rotation does, and return it; the old file stays beside it."""
+    wire = pin(machine).wire
+    path = keyfile.key_path(str(machine.wire_home / "keys"), wire=wire, kind="agent", name=machine.name)
+    Path(path).rename(f"{path}.retired")
+    return keyfile.create(path, name=machine.name, kind="agent", wire=wire, seed=seed)
 
 
 def all_incidents(machine: Machine, *codes: str) -> list[Incident]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from wire.daemon.shape import ATTRIBUTES, ATTRIBUTES_PATH, NEWEST_TRUST_PATH, segment_path, trust_path
-from wire.gitio import Git, Put, blob_id
+from wire.gitio import Drop, Git, Put, blob_id
 from wire.keys.trust import Chain
 from wire.protocol.chain import Position, lines_of, place
 from wire.protocol.line import parse
@@ -98,7 +98,7 @@ class Accepted:
         self._git = git
         self._blobs = blobs
         self._listing = listing or Listing()
-        self._changed: dict[str, bytes | str] = {}
+        self._changed: dict[str, bytes | str | None] = {}
 
     def segment(self, channel: str, number: int) -> bytes:
         """Return the accepted bytes of one segment, empty when there are none."""
@@ -111,16 +111,15 @@ class Accepted:
 
     def read(self, path: str) -> bytes:
         """Return the accepted bytes at a path, empty when there are none."""
-        entry = self._changed.get(path)
+        entry = self._changed[path] if path in self._changed else self.oids().get(path)
         if isinstance(entry, bytes):
             return entry
-        oid = entry or self.oids().get(path)
-        return (self._blobs.get(oid) or b"") if oid else b""
+        return (self._blobs.get(entry) or b"") if entry else b""
 
     def oid(self, channel: str, number: int) -> str | None:
         """Return the object that holds a segment's accepted bytes, or None where that is not written yet."""
         path = segment_path(channel, number)
-        entry = self._changed.get(path) or self.oids().get(path)
+        entry = self._changed[path] if path in self._changed else self.oids().get(path)
         return entry if isinstance(entry, str) else None
 
     def oids(self) -> Mapping[str, str]:
@@ -131,8 +130,8 @@ class Accepted:
             self._listing.commit = self.commit
         return self._listing.entries
 
-    def put(self, path: str, data: bytes | str) -> None:
-        """Set a path to bytes, or to an object that the repository already has."""
+    def put(self, path: str, data: bytes | str | None) -> None:
+        """Set a path to bytes, or to an object that the repository already has; None takes it away."""
         self._changed[path] = data
 
     def put_trust(self, chain: Chain) -> None:
@@ -154,7 +153,7 @@ class Accepted:
             data = self.segment(channel, number)
             kept = keep.size if number == keep.segment else 0
             cut.append(data[kept:])
-            self.put(segment_path(channel, number), data[:kept])
+            self.put(segment_path(channel, number), data[:kept] or None)
         return b"".join(cut)
 
     def append(
@@ -202,17 +201,22 @@ class Accepted:
 
     def commit_changes(self) -> str:
         """Write the changes as a new parentless commit, move the ref, and return the commit."""
-        changes = [
-            Put(path.encode("ascii"), data=entry) if isinstance(entry, bytes) else Put(path.encode("ascii"), oid=entry)
-            for path, entry in self._changed.items()
-        ]
+        changes = [_change(path.encode("ascii"), entry) for path, entry in self._changed.items()]
         known = self.oids()
         self.commit = self._git.write_commit(REF, base=self.commit, parents=(), message="accepted", changes=changes)
-        written = {}
+        written = {path: oid for path, oid in known.items() if path not in self._changed}
         for path, entry in self._changed.items():
-            written[path] = oid = entry if isinstance(entry, str) else blob_id(entry, self.commit)
             if isinstance(entry, bytes):
-                self._blobs.put(oid, entry)
-        self._listing.commit, self._listing.entries = self.commit, {**known, **written}
+                written[path] = blob_id(entry, self.commit)
+                self._blobs.put(written[path], entry)
+            elif entry is not None:
+                written[path] = entry
+        self._listing.commit, self._listing.entries = self.commit, written
         self._changed.clear()
         return self.commit
+
+
+def _change(path: bytes, entry: bytes | str | None) -> Put | Drop:
+    if entry is None:
+        return Drop(path)
+    return Put(path, data=entry) if isinstance(entry, bytes) else Put(path, oid=entry)

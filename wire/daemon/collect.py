@@ -71,6 +71,8 @@ def collect(
         try:
             with journal.hold(site.places, chain.wire, channel, on_incident=found.append) as held:
                 tail = _settled(held, accepted, end, collected)
+                if sender in approved:
+                    tail = _under_the_key(held, chain, end, tail, approved[sender], collected)
                 tail = _adopt_and_mend(site, held, chain, tail, collected, approved=sender in approved)
         except StoreError as error:
             collected.findings.append(Finding("CORRUPT", channel, f"the journal of {channel} cannot be used: {error}"))
@@ -126,6 +128,20 @@ def take_over(
     )
 
 
+def cut_back(site: Site, chain: Chain, channel: str, keep: Position) -> list[Finding]:
+    """Take published lines of our own that no longer count out of the journal, so that the next key can go on.
+
+    A copy is kept aside, as of everything that leaves a journal. They are not issued again: whoever revoked the key may
+    have meant that they are a thief's.
+    """
+    try:
+        with journal.hold(site.places, chain.wire, channel) as held:
+            amend.replace_from(held, keep, [])
+    except StoreError as error:
+        return [Finding("CORRUPT", channel, f"the journal of {channel} could not be cut at line {keep.seq}: {error}")]
+    return []
+
+
 def _channels(site: Site, ends: Mapping[str, Position]) -> list[str]:
     local = set(site.config.agents)
     found = {channel for channel in [*journal.channels(site.places), *ends] if channel.partition("/")[0] in local}
@@ -159,6 +175,35 @@ def _settled(held: Held, accepted: Accepted, end: Position, collected: Collected
         )
     )
     return tail
+
+
+def _under_the_key(
+    held: Held, chain: Chain, end: Position, tail: Position, signer: Signer, collected: Collected
+) -> Position:
+    """Issue lines again that were sent under a key which counts no longer, and that nobody has; return the new end."""
+    ours = (
+        [parse(raw) for raw in journal.read_lines(held.places, held.channel, end, tail)] if tail.seq > end.seq else []
+    )
+    if not ours or ours[0].key_id == signer.key_id or _counts(chain, ours[0]):
+        return tail
+    issued, mapping = _issue_again(chain, ours, end, signer)
+    after, kept = amend.replace_from(held, end, issued)
+    collected.findings.append(
+        Finding(
+            "KEY_RETIRED",
+            held.channel,
+            f"{len(mapping)} line(s) of {held.channel} were sent under a key that counts no longer and were never "
+            f"published; they were issued again under {signer.key_id}, from {mapping[0][1]} on",
+            {"issued_again": dict(mapping), "kept": [one.path for one in kept]},
+            subject="issued-again",
+        )
+    )
+    return after
+
+
+def _counts(chain: Chain, line: Line) -> bool:
+    owner = chain.owner(line.key_id)
+    return owner is not None and owner[1].covers(line.channel, line.seq, line.head)
 
 
 def _segments(accepted: Accepted, channel: str, end: Position) -> Iterator[bytes]:

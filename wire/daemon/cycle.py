@@ -17,7 +17,7 @@ import time
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
-from wire.daemon.collect import collect, take_over
+from wire.daemon.collect import collect, cut_back, take_over
 from wire.daemon.conditions import end_conditions
 from wire.daemon.findings import WIRE, Finding, raise_all
 from wire.daemon.judged import Before, Judged, forks_in_force
@@ -266,6 +266,9 @@ class _Cycle:
             moved = moved or bool(issued)
         for channel, data in judged.cut.items():
             keep_aside(self.site, channel, judged.ends[channel].seq, data)
+            lowered = judged.ends[channel].seq < self.pin.remote_seq.get(channel, 0)
+            if lowered and channel.partition("/")[0] in self.site.config.agents:
+                self.findings += cut_back(self.site, judged.chain, channel, judged.ends[channel])
         own = {ch: end for ch, end in {**self.pin.accepted, **judged.ends}.items() if ch.partition("/")[0] in self.own}
         forks = {**forks_in_force(self.pin.forks, judged.chain), **judged.forks}
         carried = {ch: judged.carried.get(ch, end.seq) for ch, end in own.items() if ch not in forks}

@@ -16,7 +16,7 @@ from wire.daemon.shape import Kind, carried, classify
 from wire.gitio import Change, Commit, Git, blob_id
 from wire.protocol.chain import KeyRing, Position, lines_of, walk
 from wire.protocol.codes import Code
-from wire.protocol.line import parse
+from wire.protocol.line import Line, parse
 
 INSPECTED = 16
 """Changes of one channel that are read and walked at most; further ones are of the same kind or come to the tip."""
@@ -87,13 +87,13 @@ def _segment(
     if inspected[channel] > INSPECTED:
         return
 
-    def lines(oid: str, honest: int | None) -> tuple[set[int], dict[Code, str]]:
+    def lines(oid: str, honest: int | None) -> tuple[set[int], dict[Code, tuple[str, Line | None]]]:
         """Return the numbers of the chain's lines that a blob carries, and what else it has."""
         if honest is not None:
             return {parse(raw).seq for raw in lines_of(accepted[:honest])}, {}
         data = git.blobs([oid], max_size=BLOB_MAX)[oid]
         if data is None:
-            return set(), {Code.SIZE: f"a segment of {sizes[oid]} bytes"}
+            return set(), {Code.SIZE: (f"a segment of {sizes[oid]} bytes", None)}
         found = walk(
             end,
             {number: data},
@@ -103,7 +103,7 @@ def _segment(
             keys=known.keys,
         )
         here = {parse(raw).seq for raw in lines_of(accepted)} - {*found.lacking} | {line.seq for line in found.new}
-        return here, {piece.code: piece.why for piece in reversed(found.foreign)}
+        return here, {piece.code: (piece.why, piece.line) for piece in reversed(found.foreign)}
 
     there, _ = lines(change.old_oid, before)
     here, foreign = lines(change.new_oid, after)
@@ -115,9 +115,10 @@ def _segment(
             f"{channel}/{lost[0]}",
             {"first": lost[0], "last": lost[-1], "count": len(lost), "segment": number},
         )
-    for code, why in foreign.items():
+    for code, (why, line) in foreign.items():
         if code is not Code.KEY_UNKNOWN:
-            yield Finding(code, channel, f"a commit carried bytes in {channel} that are not its own: {why}")
+            signed = {"key": line.key_id, "other_head": line.head} if line is not None else {}
+            yield Finding(code, channel, f"a commit carried bytes in {channel} that are not its own: {why}", signed)
 
 
 def _trust(change: Change, held: tuple[bytes, bytes] | None, kind: Kind, sizes: Mapping[str, int]) -> Iterator[Finding]:

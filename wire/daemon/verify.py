@@ -83,7 +83,10 @@ class Verifier:
         if not descends:
             self._forced()
         if judged.frozen is None and commits:
-            judged.findings += undone(self._git, self._blobs, commits, self._known(), self._tip)
+            for finding in undone(self._git, self._blobs, commits, self._known(), self._tip):
+                judged.findings.append(finding)
+                if finding.code == Code.FORK:
+                    judged.forks[finding.scope] = finding.evidence["key"]
         self._content()
         return judged
 

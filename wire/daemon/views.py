@@ -17,7 +17,7 @@ from wire.gitio import blob_id
 from wire.protocol.chain import SEGMENT_MAX, Position
 from wire.protocol.encoding import sha256_hex
 from wire.protocol.line import Line
-from wire.protocol.names import segment_name
+from wire.protocol.names import parse_segment_name, segment_name
 from wire.store import recording
 from wire.store.files import atomic_write, private_folder, read_bytes, utc_now
 from wire.store.mending import mend
@@ -35,7 +35,9 @@ def refresh(site: Site, accepted: Accepted, ends: Mapping[str, Position], change
     for channel, end in ends.items():
         if channel.partition("/")[0] in site.config.agents:
             continue
-        for number in range(1, end.segment + 1):
+        if channel in changed:
+            _take_away(site, channel, end)
+        for number in range(1, end.segment + 1) if end.seq else ():
             tag = end.head if number == end.segment else None
             name = f"{channel}/{segment_name(number)}"
             path = os.path.join(site.places.coordination, name)
@@ -59,6 +61,18 @@ def refresh(site: Site, accepted: Accepted, ends: Mapping[str, Position], change
                     )
                 )
     return findings
+
+
+def _take_away(site: Site, channel: str, end: Position) -> None:
+    """Take segments behind the end out of the clone: what was cut does not stay to be read there."""
+    last = end.segment if end.seq else 0
+    try:
+        names = os.listdir(os.path.join(site.places.coordination, channel))
+    except OSError:
+        return
+    for name in names:
+        if (parse_segment_name(name) or 0) > last:
+            mend(site.places.coordination, f"{channel}/{name}", None, site.places.aside_dir, grace=GRACE_SECONDS)
 
 
 def _is_blob(site: Site, path: str, tag: str | None, oid: str | None) -> bool:
