@@ -132,6 +132,8 @@ SETTINGS: tuple[tuple[str, str], ...] = (
     ("http.followRedirects", "initial"),
     # What we parse must not depend on taste.
     ("color.ui", "false"),
+    ("i18n.commitEncoding", "UTF-8"),
+    ("i18n.logOutputEncoding", "UTF-8"),
     ("diff.ignoreSubmodules", "none"),
     ("diff.orderFile", "/dev/null"),
     ("diff.relative", "false"),
