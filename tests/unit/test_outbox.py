@@ -54,9 +54,7 @@ def test_only_local_agents_count(places):
     assert Outbox.look(places, ["spark"]).journal.keys() == {"spark/mac/000001.jsonl"}
 
 
-@pytest.mark.parametrize(
-    "how", ["appended by hand", "missing", "shorter", "a segment beyond", "only in the clone"]
-)
+@pytest.mark.parametrize("how", ["appended by hand", "missing", "shorter", "a segment beyond", "only in the clone"])
 def test_a_file_of_the_clone_that_is_not_the_journals_waits(places, how):
     end = say(places, "one")
     file = f"{places.coordination}/{CHANNEL}/000001.jsonl"
