@@ -43,10 +43,10 @@ match sys.argv[1:]:
         if "helper" in how:
             helper = subprocess.Popen(["sleep", "60"], start_new_session=True)
             print("helper", helper.pid, flush=True)
+        print("serving", flush=True)
         notify("READY=1\\nSTATUS=serving")
         for _ in range(20):
             notify("WATCHDOG=1")
-        print("serving", flush=True)
         time.sleep(60)
 """
 
