@@ -10,7 +10,7 @@ For each channel of each local agent, under the channel's lock (PROTOCOL.md, sec
 """
 
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from wire.daemon.accepted import Accepted
@@ -20,8 +20,7 @@ from wire.errors import StoreError
 from wire.keys.trust import Chain
 from wire.protocol.chain import Position, step
 from wire.protocol.encoding import Signer
-from wire.protocol.line import Line, content, head, parse, seal
-from wire.protocol.messages import FIXED, TRAILING
+from wire.protocol.line import Line, head, parse, seal_again
 from wire.protocol.names import segment_name, valid_channel
 from wire.store import amend, journal, mending
 from wire.store.journal import Held
@@ -63,7 +62,7 @@ def collect(
         frozen: channels that accept nothing, since two valid lines claim one place; what is sent there stays stored.
     """
     collected = Collected()
-    for channel in _channels(site, ends):
+    for channel in _channels(site, site.local(chain), ends):
         sender = channel.partition("/")[0]
         start = Position.start(chain.wire, channel)
         end = ends.get(channel, start)
@@ -87,8 +86,14 @@ def collect(
 
 
 def take_over(
-    site: Site, chain: Chain, channel: str, keep: Position, adopted: list[Line], signer: Signer
-) -> tuple[Finding, list[tuple[str, str]]]:
+    site: Site,
+    chain: Chain,
+    channel: str,
+    keep: Position,
+    adopted: list[Line],
+    signer: Signer,
+    tell: Callable[[Finding], None],
+) -> bool:
     """Bring lines of our own key that the remote had, and we did not, into the journal.
 
     Lines of ours behind `keep` that nobody has seen are issued again behind them; nothing of ours is given up.
@@ -96,36 +101,45 @@ def take_over(
     Args:
         keep: the last end that our journal and the remote share.
         adopted: the remote's lines behind it.
+        tell: told of what is about to happen, so that a kill in between loses neither the lines nor their new ids.
 
     Returns:
-        What to tell people, and the old and new id of every line that was issued again.
+        Whether lines of ours stand behind those that were taken over, and wait to be collected.
+
+    Raises:
+        StoreError: the journal cannot be used; it is rebuilt from the accepted lines when it can be again.
     """
     theirs = [line.raw + b"\n" for line in adopted]
     with journal.hold(site.places, chain.wire, channel) as held:
         try:
             tail = journal.settle(held)
         except StoreError:
+            tell(_state_lost(channel, adopted))
             journal.extend(held, theirs)
-            return _state_lost(channel, adopted), []
+            return False
         ours = list(journal.read_lines(site.places, channel, keep, tail)) if tail.seq > keep.seq else []
         shared = _shared(ours, [line.raw for line in adopted])
+        if shared == len(adopted):
+            # A kill came between the journal and the pin: what is to be done here was done.
+            return len(ours) > shared
         if shared == len(ours):
+            tell(_state_lost(channel, adopted))
             journal.extend(held, theirs[shared:])
-            return _state_lost(channel, adopted), []
+            return False
         end = Position(adopted[-1].seq, adopted[-1].head, 0, 0)
-        issued, mapping = _issue_again(chain, [parse(raw) for raw in ours[shared:]], end, signer)
-        _, kept = amend.replace_from(held, keep, [*theirs, *issued])
-    moved = ", ".join(f"{old} is now {new}" for old, new in mapping)
-    return (
-        Finding(
-            "CLONED",
-            channel,
-            f"another copy of this machine's key wrote {channel} from line {keep.seq + 1} on; "
-            f"{len(mapping)} line(s) of ours that nobody had were issued again: {moved}",
-            {"issued_again": dict(mapping), "adopted": [line.head for line in adopted], "kept": [k.path for k in kept]},
-        ),
-        mapping,
-    )
+        issued, moved = _issue_again(chain, [parse(raw) for raw in ours[shared:]], end, signer)
+        shown = ", ".join(f"{old} is now {new}" for old, new in moved.items())
+        tell(
+            Finding(
+                "CLONED",
+                channel,
+                f"another copy of this machine's key wrote {channel} from line {keep.seq + 1} on; "
+                f"{len(moved)} line(s) of ours that nobody had are issued again: {shown}",
+                {"issued_again": moved, "adopted": [line.head for line in adopted]},
+            )
+        )
+        amend.replace_from(held, keep, [*theirs, *issued])
+    return True
 
 
 def cut_back(site: Site, chain: Chain, channel: str, keep: Position) -> list[Finding]:
@@ -142,8 +156,7 @@ def cut_back(site: Site, chain: Chain, channel: str, keep: Position) -> list[Fin
     return []
 
 
-def _channels(site: Site, ends: Mapping[str, Position]) -> list[str]:
-    local = set(site.config.agents)
+def _channels(site: Site, local: Collection[str], ends: Mapping[str, Position]) -> list[str]:
     found = {channel for channel in [*journal.channels(site.places), *ends] if channel.partition("/")[0] in local}
     for agent in local:
         try:
@@ -186,15 +199,15 @@ def _under_the_key(
     )
     if not ours or ours[0].key_id == signer.key_id or _counts(chain, ours[0]):
         return tail
-    issued, mapping = _issue_again(chain, ours, end, signer)
+    issued, moved = _issue_again(chain, ours, end, signer)
     after, kept = amend.replace_from(held, end, issued)
     collected.findings.append(
         Finding(
             "KEY_RETIRED",
             held.channel,
-            f"{len(mapping)} line(s) of {held.channel} were sent under a key that counts no longer and were never "
-            f"published; they were issued again under {signer.key_id}, from {mapping[0][1]} on",
-            {"issued_again": dict(mapping), "kept": [one.path for one in kept]},
+            f"{len(moved)} line(s) of {held.channel} were sent under a key that counts no longer and were never "
+            f"published; they were issued again under {signer.key_id}, from {moved[ours[0].id]} on",
+            {"issued_again": moved, "kept": [one.path for one in kept]},
             subject="issued-again",
         )
     )
@@ -309,34 +322,15 @@ def _state_lost(channel: str, adopted: list[Line]) -> Finding:
     )
 
 
-def _issue_again(
-    chain: Chain, ours: list[Line], end: Position, signer: Signer
-) -> tuple[list[bytes], list[tuple[str, str]]]:
-    """Sign the content of lines that have no place any more under the next numbers.
-
-    Return them, and old and new ids.
-    """
-    ids = {line.id: f"{line.channel}/{end.seq + 1 + index}" for index, line in enumerate(ours)}
-    issued = []
+def _issue_again(chain: Chain, ours: list[Line], end: Position, signer: Signer) -> tuple[list[bytes], dict[str, str]]:
+    """Sign what lines say that have no place any more under the next numbers; return them, and new ids by old ones."""
+    moved: dict[str, str] = {}
+    issued: list[bytes] = []
     seq, prev = end.seq, end.head
     for line in ours:
-        members = {name: value for name, value in content(line).items() if name not in (*FIXED, *TRAILING)}
-        for name in ("thread", "re"):
-            if name in members:
-                members[name] = ids.get(members[name], members[name])
         seq += 1
-        raw = seal(
-            signer,
-            wire=chain.wire,
-            sender=line.sender,
-            recipient=line.recipient,
-            seq=seq,
-            prev=prev,
-            ts=line.ts,
-            trust=chain.newest.reference,
-            type=line.type,
-            **members,
-        )
+        moved[line.id] = f"{line.channel}/{seq}"
+        raw = seal_again(signer, line, seq=seq, prev=prev, trust=chain.newest.reference, moved=moved)
         prev = head(raw[:-1])
         issued.append(raw)
-    return issued, list(ids.items())
+    return issued, moved

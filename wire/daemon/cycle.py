@@ -28,7 +28,7 @@ from wire.daemon.site import INCOMING_REF, OUTGOING_REF, VERIFIED_REF, Site
 from wire.daemon.tidy import WAITS, tidy
 from wire.daemon.verify import Verifier
 from wire.daemon.views import keep_aside, note, refresh
-from wire.errors import StoreError
+from wire.errors import StoreError, UsageError
 from wire.gitio import GitFailed, Kind
 from wire.protocol.chain import Position
 from wire.protocol.line import Line
@@ -171,7 +171,7 @@ class _Cycle:
             self._persist(collected.ends, collected.new)
         else:
             # What a person did to the files of others is mended also when there is no news.
-            self.findings += refresh(self.site, self.accepted, self.pin.accepted, ())
+            self.findings += refresh(self.site, self.accepted, self.site.local(self.chain), self.pin.accepted, ())
             self._raise()
 
     @property
@@ -260,14 +260,17 @@ class _Cycle:
             return
         moved = False
         for channel, keep in judged.adopted.items():
-            signer = self.signers[channel.partition("/")[0]]
-            finding, issued = take_over(self.site, judged.chain, channel, keep, judged.new[channel], signer)
-            self.findings.append(finding)
-            moved = moved or bool(issued)
+            signer, new = self.signers[channel.partition("/")[0]], judged.new[channel]
+            try:
+                moved |= take_over(self.site, judged.chain, channel, keep, new, signer, self._tell)
+            except (StoreError, UsageError) as error:
+                # Stops this channel's journal and nothing else: what was accepted is what it is rebuilt from.
+                self._tell(Finding("CORRUPT", channel, f"the journal of {channel} cannot be used: {error}"))
+                keep_aside(self.site, channel, keep.seq, judged.displaced.get(channel, b""))
         for channel, data in judged.cut.items():
             keep_aside(self.site, channel, judged.ends[channel].seq, data)
             lowered = judged.ends[channel].seq < self.pin.remote_seq.get(channel, 0)
-            if lowered and channel.partition("/")[0] in self.site.config.agents:
+            if lowered and channel.partition("/")[0] in self.site.local(judged.chain):
                 self.findings += cut_back(self.site, judged.chain, channel, judged.ends[channel])
         own = {ch: end for ch, end in {**self.pin.accepted, **judged.ends}.items() if ch.partition("/")[0] in self.own}
         forks = {**forks_in_force(self.pin.forks, judged.chain), **judged.forks}
@@ -378,7 +381,7 @@ class _Cycle:
             self.accepted.put_trust(self.chain)
         if self.accepted.dirty:
             self.accepted.commit_changes()
-        self.findings += refresh(site, self.accepted, ends_after, ends.keys())
+        self.findings += refresh(site, self.accepted, site.local(self.chain), ends_after, ends.keys())
         self.pin = replace(
             self.pin,
             accepted=ends_after,
@@ -392,6 +395,11 @@ class _Cycle:
         self.findings += note(site, self.chain.wire, before.accepted, self.pin, new)
 
     # What people are told.
+
+    def _tell(self, finding: Finding) -> None:
+        """Raise one finding at once, before what it tells of is done."""
+        self.findings.append(finding)
+        self._raise()
 
     def _raise(self) -> None:
         if self.findings:

@@ -39,6 +39,7 @@ class Judged:
         new: lines that were accepted, per channel.
         carried: per own channel that differs, the number of the last line that the tip carries without a hole.
         adopted: own channels whose new lines came from the remote, with the end behind which they stand.
+        displaced: our own lines, per channel, that nobody has and whose place is taken.
         restore: own folders or trust files at the tip are not as they must be.
         forks: channels in which two valid lines claim one place, with the key that signed them.
         cut: bytes of accepted lines that no longer count, per channel.
@@ -51,6 +52,7 @@ class Judged:
     new: dict[str, list[Line]] = field(default_factory=dict)
     carried: dict[str, int] = field(default_factory=dict)
     adopted: dict[str, Position] = field(default_factory=dict)
+    displaced: dict[str, bytes] = field(default_factory=dict)
     restore: bool = False
     forks: dict[str, str] = field(default_factory=dict)
     cut: dict[str, bytes] = field(default_factory=dict)

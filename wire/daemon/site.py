@@ -20,7 +20,7 @@ from wire.errors import IdentityError, TrustError, UsageError, WireError
 from wire.gitio import Git
 from wire.keys import keyfile
 from wire.keys.trust import ACTIVE, Chain
-from wire.protocol.encoding import Signer, parse_checkpoint
+from wire.protocol.encoding import Signer, fingerprint, parse_checkpoint
 from wire.store import pin as pins
 from wire.store import trustfiles
 from wire.store.config import WireConfig
@@ -151,7 +151,8 @@ class Site:
     def approved(self, chain: Chain) -> tuple[dict[str, Signer], dict[str, IdentityError]]:
         """Return the keys of those local agents that the trust vouches for, and why others cannot be used.
 
-        A key that cannot be read stops its own agent's lines and nothing else.
+        A key that cannot be read, or whose name was given to somebody else's, stops its own agent's lines and nothing
+        else.
         """
         signers: dict[str, Signer] = {}
         unusable: dict[str, IdentityError] = {}
@@ -164,7 +165,37 @@ class Site:
             key = chain.key(agent, signer.key_id)
             if key is not None and key.status == ACTIVE and chain.newest.agents[agent].status == ACTIVE:
                 signers[agent] = signer
+            elif key is None and agent in chain.newest.agents:
+                unusable[agent] = name_taken(chain, agent, signer)
         return signers, unusable
+
+    def local(self, chain: Chain) -> frozenset[str]:
+        """Return the agents whose folders this machine writes: not one whose name the trust gives to another key.
+
+        Two newcomers may have asked for one name. Who was not chosen keeps what it had sent, and takes the lines of the
+        other for what they are.
+        """
+        mine = set()
+        for agent in self.config.agents:
+            known = chain.newest.agents.get(agent)
+            try:
+                if known is None or known.key(self.signer(agent, chain.wire).key_id) is not None:
+                    mine.add(agent)
+            except IdentityError:
+                mine.add(agent)
+        return frozenset(mine)
+
+
+def name_taken(chain: Chain, agent: str, signer: Signer) -> IdentityError:
+    """Return the error of an agent whose name the trust gives to another key."""
+    active = chain.newest.agents[agent].active_key
+    whose = f" ({fingerprint(active.public)})" if active is not None else ""
+    return IdentityError(
+        f"the name {agent!r} belongs to another key on this wire{whose}, not to this machine's "
+        f"({fingerprint(signer.public)}); what was sent under it stays here",
+        reason="name-taken",
+        next_step="join under another name: wire join REMOTE --as ANOTHER-NAME --trust CHECKPOINT",
+    )
 
 
 def _timeout(settings: Settings, config: WireConfig) -> float:

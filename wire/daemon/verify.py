@@ -210,7 +210,7 @@ class Verifier:
             # are, since others may have accepted them; ours are issued again behind them.
             judged.new.pop(channel, None)
             keep = self._accepted.position_at(channel, published, Position.start(judged.chain.wire, channel))
-            self._accepted.cut(channel, end, keep)
+            judged.displaced[channel] = self._accepted.cut(channel, end, keep)
             judged.ends[channel] = end = keep
             found = self._walk(channel, keep, changed)
         if judged.new.get(channel):

@@ -24,16 +24,19 @@ from wire.store.mending import mend
 from wire.store.pin import Pin
 
 
-def refresh(site: Site, accepted: Accepted, ends: Mapping[str, Position], changed: Collection[str]) -> list[Finding]:
+def refresh(
+    site: Site, accepted: Accepted, local: Collection[str], ends: Mapping[str, Position], changed: Collection[str]
+) -> list[Finding]:
     """Make the accepted bytes of others visible, and mend what somebody did to the files.
 
     Args:
+        local: the agents whose folders are the journal's view.
         ends: accepted end of every channel.
         changed: channels whose end moved in this cycle.
     """
     findings = []
     for channel, end in ends.items():
-        if channel.partition("/")[0] in site.config.agents:
+        if channel.partition("/")[0] in local:
             continue
         if channel in changed:
             _take_away(site, channel, end)
@@ -112,7 +115,9 @@ def note(
 
 
 def keep_aside(site: Site, channel: str, seq: int, data: bytes) -> None:
-    """Keep lines that a trust version cut off: they no longer count, and nothing is thrown away."""
+    """Keep lines that lost their place: they no longer count, and nothing is thrown away."""
+    if not data:
+        return
     private_folder(site.places.aside_dir)
-    name = f"revoked.{channel.replace('/', '.')}.after-{seq}.{sha256_hex(data)[:12]}.jsonl"
+    name = f"cut.{channel.replace('/', '.')}.after-{seq}.{sha256_hex(data)[:12]}.jsonl"
     atomic_write(os.path.join(site.places.aside_dir, name), data)

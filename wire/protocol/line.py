@@ -13,6 +13,7 @@ This module does not know which keys are trusted, nor where in a channel a line 
 
 import re
 from binascii import a2b_base64
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from wire.errors import UsageError
@@ -154,10 +155,7 @@ def seal(
         unknown = min(optional.keys() - OPTIONAL.keys())
         raise UsageError(f"a line has no member {unknown!r}", reason="bad-content")
     members = {name: optional[name] for name in OPTIONAL if optional.get(name) is not None}
-    prefix = (
-        f'{{"v":1,"wire":"{wire}","from":"{sender}","to":"{recipient}","seq":{seq},"prev":"{prev}",'
-        f'"ts":"{ts}","trust":"{trust}","type":"{type}",'
-    )
+    prefix = _prefix(wire, sender, recipient, seq, prev, ts, trust, type)
     if _PREFIX.fullmatch(prefix) is None or not valid_channel(sender, recipient):
         raise UsageError(
             f"the message was not sent: {prefix[:400]} is not the beginning of a line", reason="bad-content"
@@ -171,16 +169,32 @@ def seal(
             strictjson.loads(written)
     except strictjson.StrictError as error:
         raise UsageError(f"the message cannot be written as strict JSON: {error}", reason="bad-content") from error
-    body = written[1:-1] + b"," if members else b""
-    signed = b'%s%s"key":"%s"}' % (prefix.encode("ascii"), body, signer.key_id.encode("ascii"))
-    signature = b64(signer.sign(LINE_TYPE, signed)).encode("ascii")
-    raw = b'%s,"sig":"%s"}\n' % (signed[:-1], signature)
-    if len(raw) > LINE_MAX:
-        raise UsageError(
-            f"the message was not sent: its line would have {len(raw)} bytes; the limit is {LINE_MAX}",
-            reason="too-large",
-        )
-    return raw
+    return _signed(signer, prefix, written[1:-1] + b"," if members else b"")
+
+
+def seal_again(signer: Signer, line: Line, *, seq: int, prev: str, trust: str, moved: Mapping[str, str]) -> bytes:
+    """Return what a line says, to the byte, as another line of its channel, newline included.
+
+    Args:
+        seq, prev, trust: as for `seal`.
+        moved: new ids by old ones; a `thread` or `re` of the line follows them.
+
+    Raises:
+        UsageError: the line would be longer than `LINE_MAX` bytes.
+    """
+    middle = line.raw[line.middle_at : len(line.raw) - TRAILER_BYTES + 1]
+    try:
+        members = _optional(line)
+    except LineError:
+        members = {}
+    for name in ("thread", "re"):
+        old = members.get(name)
+        new = moved.get(old) if isinstance(old, str) else None
+        if new is not None:
+            # Both stand in front of anything in which the same text could occur.
+            middle = middle.replace(f'"{name}":"{old}"'.encode(), f'"{name}":"{new}"'.encode(), 1)
+    prefix = _prefix(line.wire, line.sender, line.recipient, seq, prev, line.ts, trust, line.type)
+    return _signed(signer, prefix, middle)
 
 
 def content(line: Line) -> dict[str, Any]:
@@ -225,6 +239,25 @@ def _optional(line: Line) -> dict[str, Any]:
         if name in FIXED or name in TRAILING:
             raise LineError(Code.SCHEMA, f"duplicate key {name!r}")
     return members
+
+
+def _prefix(wire: str, sender: str, recipient: str, seq: int, prev: str, ts: str, trust: str, type: str) -> str:
+    return (
+        f'{{"v":1,"wire":"{wire}","from":"{sender}","to":"{recipient}","seq":{seq},"prev":"{prev}",'
+        f'"ts":"{ts}","trust":"{trust}","type":"{type}",'
+    )
+
+
+def _signed(signer: Signer, prefix: str, middle: bytes) -> bytes:
+    signed = b'%s%s"key":"%s"}' % (prefix.encode("ascii"), middle, signer.key_id.encode("ascii"))
+    signature = b64(signer.sign(LINE_TYPE, signed)).encode("ascii")
+    raw = b'%s,"sig":"%s"}\n' % (signed[:-1], signature)
+    if len(raw) > LINE_MAX:
+        raise UsageError(
+            f"the message was not sent: its line would have {len(raw)} bytes; the limit is {LINE_MAX}",
+            reason="too-large",
+        )
+    return raw
 
 
 def _written(members: dict[str, Any]) -> bytes:

@@ -71,7 +71,7 @@ def send(here: Here, drafts: Sequence[Draft]) -> Outcome:
 
     Raises:
         UsageError: a draft is not lawful; nothing was written.
-        IdentityError: the agent's key cannot be used.
+        IdentityError: the agent's key cannot be used, or its name was given to another (`name-taken`).
         DiskFull, StoreError: nothing of the channel was written; the text names what was stored in others before.
     """
     pin = here.pin()
@@ -79,6 +79,8 @@ def send(here: Here, drafts: Sequence[Draft]) -> Outcome:
     path = keyfile.key_path(here.settings.keys_dir, wire=pin.wire, kind="agent", name=agent)
     loose = here.settings.environ.get("WIRE_ALLOW_LOOSE_KEYS") == "1"
     signer = keyfile.load_for(path, name=agent, kind="agent", wire=pin.wire, allow_loose=loose)
+    if agent in pin.names.agents and signer.key_id not in pin.names.keys.get(agent, ()):
+        _refuse_a_taken_name(here, agent, signer)
     channels: dict[str, list[Draft]] = {}
     for draft in drafts:
         if not valid_recipient(draft.to) or draft.to == agent:
@@ -236,6 +238,16 @@ def _same_content(draft: Draft, raw: bytes, message_id: str) -> None:
         )
 
 
+def _refuse_a_taken_name(here: Here, agent: str, signer: Signer) -> None:
+    """Raise IdentityError where the trust gives the agent's name to another key: nobody would ever see its lines."""
+    from wire.daemon.site import name_taken
+    from wire.store import trustfiles
+
+    chain = trustfiles.read(here.places.trust_dir)
+    if agent in chain.newest.agents and chain.key(agent, signer.key_id) is None:
+        raise name_taken(chain, agent, signer)
+
+
 def _warnings(pin: Pin, agent: str, signer: Signer, recipients: set[str]) -> tuple[str, ...]:
     known = {*pin.names.agents, *pin.names.groups, EVERYONE}
     warnings = [
@@ -244,7 +256,9 @@ def _warnings(pin: Pin, agent: str, signer: Signer, recipients: set[str]) -> tup
         "gets that name"
         for name in sorted(recipients - known)
     ]
-    if signer.key_id not in pin.names.keys.get(agent, ()):
+    if agent in pin.names.agents and signer.key_id not in pin.names.keys.get(agent, ()):
+        warnings.append(f"the key of {agent!r} counts no longer; its lines wait here for the next one")
+    elif signer.key_id not in pin.names.keys.get(agent, ()):
         warnings.append(f"{agent!r} is not approved yet; its lines wait here and go out by themselves after approval")
     if pin.frozen is not None:
         warnings.append(f"publishing is frozen since {pin.frozen.since} ({pin.frozen.code}); see `wire status`")
