@@ -1,16 +1,25 @@
 """The accepted bytes of a wire, kept as one local commit (PROTOCOL.md, section "What a verifier keeps").
 
 The tree of that commit is exactly what was accepted: every channel's segments and the trust chain. Git stores it
-without copies, since honest tips carry the same blobs. The pin names the commit; the ref `refs/wire/accepted` only
-keeps it from being pruned. Mending, publishing, healing and evidence read from here, never from a work tree and never
-from a remote's tip.
+without copies, since honest tips carry the same blobs. Where a tip holds nothing else, as it mostly does, the tip is
+the accepted commit, and our next lines are a commit on it; otherwise one without parents is made. The pin names the
+commit; the ref `refs/wire/accepted` only keeps it from being pruned. Mending, publishing, healing and evidence read
+from here, never from a work tree, and never from a tip that was not judged.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from wire.daemon.shape import ATTRIBUTES, ATTRIBUTES_PATH, NEWEST_TRUST_PATH, segment_path, trust_path
-from wire.gitio import Drop, Git, Put, blob_id
+from wire.daemon.shape import (
+    ABSENT_MODE,
+    ATTRIBUTES,
+    ATTRIBUTES_PATH,
+    FILE_MODE,
+    NEWEST_TRUST_PATH,
+    segment_path,
+    trust_path,
+)
+from wire.gitio import Change, Drop, Git, Put, RefUpdate, blob_id
 from wire.keys.trust import Chain
 from wire.protocol.chain import Position, lines_of, place
 from wire.protocol.line import parse
@@ -199,21 +208,56 @@ class Accepted:
         """Whether there are changes that are not in the commit yet."""
         return bool(self._changed)
 
-    def commit_changes(self) -> str:
-        """Write the changes as a new parentless commit, move the ref, and return the commit."""
+    def equals(self, changes: Iterable[Change]) -> bool:
+        """Return whether a tip's tree is exactly the accepted one.
+
+        Args:
+            changes: all differences from the pinned commit to the tip.
+        """
+        there = {change.path.decode("utf-8", "surrogateescape"): change for change in changes}
+        return self._changed.keys() <= there.keys() and all(
+            self._named(path, change.new_oid) == (None if change.new_mode == ABSENT_MODE else change.new_oid)
+            and change.new_mode in (FILE_MODE, ABSENT_MODE)
+            for path, change in there.items()
+        )
+
+    def adopt(self, tip: str, ref: str) -> None:
+        """Take a tip whose tree is exactly the accepted one as the accepted commit, and move `REF` and `ref` to it."""
+        self._git.update_refs([RefUpdate(name, tip) for name in (REF, ref)])
+        self._become(tip)
+
+    def commit_changes(self, *, on: str | None = None, message: str = "accepted", also: Sequence[str] = ()) -> str:
+        """Write the changes as a new commit, move the ref, and return the commit.
+
+        Args:
+            on: the commit's parent, whose tree is the accepted one as it was before the changes; else it has none.
+            also: further refs to put there.
+        """
         changes = [_change(path.encode("ascii"), entry) for path, entry in self._changed.items()]
-        known = self.oids()
-        self.commit = self._git.write_commit(REF, base=self.commit, parents=(), message="accepted", changes=changes)
-        written = {path: oid for path, oid in known.items() if path not in self._changed}
+        commit = self._git.write_commit(
+            REF, base=on or self.commit, parents=[on] if on else [], message=message, changes=changes, also=also
+        )
+        self._become(commit)
+        return commit
+
+    def _named(self, path: str, like: str) -> str | None:
+        """Return the object id of what is accepted at a path, None for nothing; `like` is any id of the repository."""
+        if path not in self._changed:
+            return self.oids().get(path)
+        entry = self._changed[path]
+        return blob_id(entry, like) if isinstance(entry, bytes) else entry
+
+    def _become(self, commit: str) -> None:
+        entries = {path: oid for path, oid in self.oids().items() if path not in self._changed}
         for path, entry in self._changed.items():
-            if isinstance(entry, bytes):
-                written[path] = blob_id(entry, self.commit)
-                self._blobs.put(written[path], entry)
-            elif entry is not None:
-                written[path] = entry
-        self._listing.commit, self._listing.entries = self.commit, written
+            oid = self._named(path, commit)
+            if oid is not None:
+                entries[path] = oid
+                if isinstance(entry, bytes):
+                    self._blobs.put(oid, entry)
+        self.commit = commit
+        self._listing.commit, self._listing.entries = commit, entries
         self._changed.clear()
-        return self.commit
 
 
 def _change(path: bytes, entry: bytes | str | None) -> Put | Drop:

@@ -1,5 +1,6 @@
-"""Conditions that a tip showed and that a later one shows no more: their incidents are noted as over."""
+"""Conditions of the remote: one that has no tip, and those that a later tip shows no more, which are over then."""
 
+from wire.daemon.findings import WIRE, Finding
 from wire.daemon.judged import Judged
 from wire.keys.trust import Chain
 from wire.store import incidents
@@ -8,6 +9,18 @@ from wire.store.paths import WirePlaces
 
 CODES = frozenset({"PREFIX", "GAP", "FORCED", "TRUST", "TRUST_FORK", "TRUST_WITHHELD", "SHAPE", "KEY_UNKNOWN"})
 """Codes that tell of a state of the remote; the others tell of something that happened."""
+
+
+def branch_gone(branch: str, verified: str) -> Finding:
+    """Return what is told, and freezes the wire, where the remote no longer has the branch that it had."""
+    return Finding(
+        "FORCED",
+        WIRE,
+        f"the remote no longer has the branch {branch!r}; it lost commit {verified[:12]} that it had before. "
+        "Nothing is accepted or published until that is healed, and everything is kept here",
+        {"old_tip": verified, "new_tip": None, "tip": "none"},
+        subject="frozen",
+    )
 
 
 def end_conditions(places: WirePlaces, judged: Judged, chain: Chain) -> None:

@@ -14,28 +14,28 @@ and files that were written before it.
 """
 
 import time
+from collections.abc import Iterable, Mapping
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from wire.daemon.collect import collect, cut_back, take_over
-from wire.daemon.conditions import end_conditions
+from wire.daemon.conditions import branch_gone, end_conditions
 from wire.daemon.findings import WIRE, Finding, raise_all
 from wire.daemon.judged import Before, Judged, forks_in_force
 from wire.daemon.pending import Pending
-from wire.daemon.publish import Plan, heal_plan, plan, subject
+from wire.daemon.publish import heal_plan, plan, push, subject, write
 from wire.daemon.report import TROUBLE, Report
 from wire.daemon.site import INCOMING_REF, OUTGOING_REF, VERIFIED_REF, Site
-from wire.daemon.tidy import WAITS, tidy
+from wire.daemon.tidy import tidy_where_needed
 from wire.daemon.verify import Verifier
 from wire.daemon.views import keep_aside, note, refresh
 from wire.errors import StoreError, UsageError
-from wire.gitio import GitFailed, Kind
+from wire.gitio import Change, GitFailed, Kind
 from wire.protocol.chain import Position
 from wire.protocol.line import Line
 from wire.store import incidents
 from wire.store.files import utc_now
 from wire.store.pin import Frozen, replace
-from wire.store.progress import Progress
 
 RACES = 8
 FETCH_MAX_BYTES = 512 * 1024 * 1024
@@ -95,6 +95,7 @@ class _Cycle:
         self.accepted = site.accepted(self.pin)
         self.report = Report()
         self.findings: list[Finding] = []
+        self._ready: tuple[str, str] | None = None
         for agent, why in self.unusable.items():
             self.findings.append(Finding("KEY", agent, why.message, subject=agent, next_step=why.next_step))
         for agent in set(site.config.agents) - self.unusable.keys():
@@ -155,7 +156,7 @@ class _Cycle:
         self.accepted = self.site.accepted(self.pin)
         if tip is None or wanted.needed:
             parents = [base] if tip is None or self.site.git.is_ancestor(verified, base) else [base, verified]
-            self._push(base, parents, wanted, "heal: every accepted line")
+            self._push(write(self.site, base, parents, wanted, "heal: every accepted line"))
 
     # Own lines.
 
@@ -178,10 +179,11 @@ class _Cycle:
     def own(self) -> frozenset[str]:
         return frozenset(self.signers)
 
-    def _own_channels(self) -> list[str]:
+    def _own_channels(self, ends: Mapping[str, Position] | None = None) -> list[str]:
         """Return the channels that this machine publishes: not one in which two lines claim one place."""
         forks = self.pin.forks
-        return [ch for ch in self.pin.accepted if ch.partition("/")[0] in self.own and ch not in forks]
+        known = self.pin.accepted if ends is None else ends
+        return [ch for ch in known if ch.partition("/")[0] in self.own and ch not in forks]
 
     def _owes(self) -> bool:
         """Whether the remote lacks something of ours, as far as is known."""
@@ -225,17 +227,7 @@ class _Cycle:
             raise GitFailed(
                 f"the remote has no branch {self.pin.branch!r}; it was expected to carry the wire", kind=Kind.NO_REF
             )
-        self.findings.append(
-            Finding(
-                "FORCED",
-                WIRE,
-                f"the remote no longer has the branch {self.pin.branch!r}; it lost commit "
-                f"{self.pin.verified[:12]} that "
-                "it had before. Nothing is accepted or published until that is healed, and everything is kept here",
-                {"old_tip": self.pin.verified, "new_tip": None, "tip": "none"},
-                subject="frozen",
-            )
-        )
+        self.findings.append(branch_gone(self.pin.branch, self.pin.verified))
         self._freeze()
 
     def _judge(self, tip: str) -> Judged:
@@ -292,7 +284,7 @@ class _Cycle:
             forks=forks,
             frozen=None,
         )
-        self._persist(judged.ends, judged.new, tip)
+        self._persist(judged.ends, judged.new, tip, judged.changes)
         end_conditions(self.site.places, judged, self.chain)
         if moved or self.signers.keys() - before.keys():
             # Lines were issued again, or an agent of this machine was approved just now: they go out with this cycle.
@@ -312,15 +304,13 @@ class _Cycle:
         base = self.pin.verified
         if base is None:
             return
-        forked = any(
-            incident.state != "resolved" and incident.ended is None
-            for incident in incidents.list_(self.site.places.incidents_dir)
-            if incident.code == "TRUST_FORK"
-        )
-        wanted = plan(self.site.git, self.accepted, base, self.own, self.pin.forks, restore_trust=not forked)
-        added = {ch: self.pin.accepted[ch].seq - self.pin.remote_seq.get(ch, 0) for ch in self._own_channels()}
-        if wanted.needed:
-            commit = self._push(base, [base], wanted, subject(added, self.own))
+        added = self._added(self.pin.accepted)
+        commit: str | None = self.accepted.commit
+        if (base, commit) != self._ready:
+            wanted = plan(self.site, self.accepted, base, self.own, self.pin.forks)
+            commit = write(self.site, base, [base], wanted, subject(added, self.own)) if wanted.needed else None
+        if commit is not None:
+            self._push(commit)
             tip = self._fetch()
             self.report.tip = tip
             if tip != commit:
@@ -338,22 +328,18 @@ class _Cycle:
             remote_seq={**self.pin.remote_seq, **{ch: self.pin.accepted[ch].seq for ch in self._own_channels()}},
             restore=False,
         )
-        self._persist({}, {}, commit)
+        same = self.accepted.commit is not None and self.site.git.same_tree(self.accepted.commit, commit)
+        self._persist({}, {}, commit, () if same else None)
 
-    def _push(self, base: str, parents: list[str], wanted: Plan, message: str) -> str:
-        site = self.site
-        # A push that keeps failing offers the commit of the first attempt, and does not gather one per attempt.
-        when = site.git.made_at(OUTGOING_REF, parents) if Progress.load(site.places).failure else None
-        commit = site.git.write_commit(
-            OUTGOING_REF, base=base, parents=parents, message=message, changes=wanted.changes, when=when
-        )
-        result = site.git.push(self.pin.remote, f"{commit}:refs/heads/{self.pin.branch}")
-        if result.status == "race":
-            raise _RaceLost(result.reason)
-        if result.status == "rejected":
-            raise GitFailed(f"the remote refused the push: {result.reason}", kind=Kind.REJECTED)
+    def _push(self, commit: str) -> None:
+        reason = push(self.site, self.pin, commit)
+        if reason is not None:
+            raise _RaceLost(reason)
         self.report.pushed_at = time.time()
-        return commit
+
+    def _added(self, ends: Mapping[str, Position]) -> dict[str, int]:
+        """Return how many lines of ours the remote lacks, per channel."""
+        return {ch: ends[ch].seq - self.pin.remote_seq.get(ch, 0) for ch in self._own_channels(ends)}
 
     def _not_there(self, commit: str, base: str, tip: str | None) -> None:
         """The push was reported as done, and the remote's tip is another commit: judge that one."""
@@ -370,8 +356,19 @@ class _Cycle:
 
     # Persist (step 9).
 
-    def _persist(self, ends: dict[str, Position], new: dict[str, list[Line]], tip: str | None = None) -> None:
-        """Write what was accepted, in the order that survives a kill between any two writes."""
+    def _persist(
+        self,
+        ends: dict[str, Position],
+        new: dict[str, list[Line]],
+        tip: str | None = None,
+        changes: Iterable[Change] | None = None,
+    ) -> None:
+        """Write what was accepted, in the order that survives a kill between any two writes.
+
+        Args:
+            tip: the remote's, where it was judged.
+            changes: all differences from the accepted commit to the tip, where they are known.
+        """
         site, before = self.site, self.pin
         self._raise()
         ends_after = {**before.accepted, **ends}
@@ -379,8 +376,13 @@ class _Cycle:
             self.pin = site.pin_trust(self.pin, self.chain)
         if self.accepted.commit is None:
             self.accepted.put_trust(self.chain)
-        if self.accepted.dirty:
-            self.accepted.commit_changes()
+        moved = tip is not None and tip != before.verified
+        if tip is not None and changes is not None and self.accepted.equals(changes):
+            if tip != self.accepted.commit:
+                self.accepted.adopt(tip, VERIFIED_REF)
+                moved = False
+        elif self.accepted.dirty:
+            self._commit(ends_after, ours=tip is None)
         self.findings += refresh(site, self.accepted, site.local(self.chain), ends_after, ends.keys())
         self.pin = replace(
             self.pin,
@@ -390,9 +392,18 @@ class _Cycle:
         )
         if self.pin != before or site.pin() != self.pin:
             site.save(self.pin)
-        if tip is not None and tip != before.verified:
+        if tip is not None and moved:
             site.git.update_ref(VERIFIED_REF, tip)
         self.findings += note(site, self.chain.wire, before.accepted, self.pin, new)
+
+    def _commit(self, ends: Mapping[str, Position], *, ours: bool) -> None:
+        """Write the accepted bytes; where they are the verified tip and lines of ours, as what we are about to push."""
+        tip = self.pin.verified
+        if ours and tip is not None and tip == self.accepted.commit and not self.pin.restore:
+            message = subject(self._added(ends), self.own)
+            self._ready = tip, self.accepted.commit_changes(on=tip, message=message, also=[OUTGOING_REF])
+        else:
+            self.accepted.commit_changes()
 
     # What people are told.
 
@@ -428,23 +439,8 @@ class _Cycle:
         incidents.end(self.site.places.incidents_dir, codes, WIRE, "remote")
 
     def _tidy(self, tip: str) -> None:
-        if tip == self.pin.tidied and not self.site.signatures.changed(self.site.places.git_dir, tip):
-            return
-        try:
-            done = tidy(self.site, self.pin.branch, tip, self.pin.tidied)
-        except (GitFailed, StoreError) as error:
-            if not isinstance(error, GitFailed) or error.kind is not Kind.CANCELLED:
-                self.findings.append(
-                    Finding("CLONE_STATE", WIRE, f"the clone could not be tidied: {error}", subject="tidy")
-                )
-                self._raise()
-            return
+        done = tidy_where_needed(self.site, self.pin.branch, tip, self.pin.tidied)
         self.findings += done.findings
         self._raise()
-        if done.commit is not None:
-            for over in (WAITS, "tidy"):
-                incidents.end(self.site.places.incidents_dir, "CLONE_STATE", WIRE, over)
-            if done.commit != self.pin.tidied:
-                self.pin = self.site.save(replace(self.pin, tidied=done.commit))
-            # Tidying changes the folder itself: without `ours`, looks in quick succession would tidy for ever.
-            self.site.signatures.remember(self.site.places.git_dir, tip, ours=True)
+        if done.commit is not None and done.commit != self.pin.tidied:
+            self.pin = self.site.save(replace(self.pin, tidied=done.commit))

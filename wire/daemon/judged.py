@@ -1,9 +1,10 @@
 """What goes into the verifier, and what comes out of it. Data only."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from wire.daemon.findings import Finding
+from wire.gitio import Change
 from wire.keys.trust import ACTIVE, Chain
 from wire.protocol.chain import Position
 from wire.protocol.line import Line
@@ -45,6 +46,7 @@ class Judged:
         cut: bytes of accepted lines that no longer count, per channel.
         pending: channels with lines of keys that nobody vouched for yet.
         frozen: the finding that freezes the wire, if one does.
+        changes: all differences from the accepted commit to the tip.
     """
 
     chain: Chain
@@ -59,6 +61,7 @@ class Judged:
     pending: dict[str, int] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     frozen: Finding | None = None
+    changes: Sequence[Change] = ()
 
 
 def forks_in_force(forks: Mapping[str, str], chain: Chain) -> dict[str, str]:

@@ -10,8 +10,13 @@ from dataclasses import dataclass
 
 from wire.daemon.accepted import Accepted, Blobs
 from wire.daemon.shape import ROOT, Kind, carried, classify
-from wire.gitio import Change, Drop, Git, Put
+from wire.daemon.site import OUTGOING_REF, Site
+from wire.gitio import Change, Drop, GitFailed, Put
+from wire.gitio import Kind as Failure
 from wire.protocol.chain import lacking
+from wire.store import incidents
+from wire.store.pin import Pin
+from wire.store.progress import Progress
 
 TRUST = (Kind.TRUST, Kind.TRUST_SIGNATURES, Kind.NEWEST_TRUST, Kind.ATTRIBUTES)
 """What has no owner, and is put back by anybody."""
@@ -29,20 +34,24 @@ class Plan:
     needed: bool
 
 
-def plan(
-    git: Git, accepted: Accepted, tip: str, own: frozenset[str], forks: Container[str], *, restore_trust: bool
-) -> Plan:
+def plan(site: Site, accepted: Accepted, tip: str, own: frozenset[str], forks: Container[str]) -> Plan:
     """Return what has to change at `tip`, so that it carries our folders and the trust exactly as accepted.
+
+    Nobody touches `trust/` while two valid trust documents claim one number.
 
     Args:
         own: names of this machine's approved agents.
         forks: channels in which two valid lines claim one place; nobody writes over either.
-        restore_trust: false while two valid trust documents claim one number: then nobody touches `trust/`.
     """
+    restore_trust = not any(
+        incident.state != "resolved" and incident.ended is None
+        for incident in incidents.list_(site.places.incidents_dir)
+        if incident.code == "TRUST_FORK"
+    )
     drops: list[Put | Drop] = []
     puts: list[Put | Drop] = []
     needed = False
-    for change in git.diff(accepted.commit, tip):
+    for change in site.git.diff(accepted.commit, tip):
         if classify(change.path).channel in forks:
             continue
         kind = classify(change.path, change.new_mode).kind
@@ -78,6 +87,29 @@ def heal_plan(changes: Iterable[Change], blobs: Blobs, *, restore_trust: bool) -
                 continue
         puts.append(Put(change.path, oid=change.old_oid))
     return Plan(tuple(puts), bool(puts))
+
+
+def write(site: Site, base: str, parents: list[str], wanted: Plan, message: str) -> str:
+    """Write the commit that a plan asks for, and return it.
+
+    A push that keeps failing offers the commit of the first attempt, and does not gather one per attempt.
+    """
+    when = site.git.made_at(OUTGOING_REF, parents) if Progress.load(site.places).failure else None
+    return site.git.write_commit(
+        OUTGOING_REF, base=base, parents=parents, message=message, changes=wanted.changes, when=when
+    )
+
+
+def push(site: Site, pin: Pin, commit: str) -> str | None:
+    """Push a commit to the wire's branch; return None when it is there, or why somebody else was first.
+
+    Raises:
+        GitFailed: it could not be pushed, or was refused (`rejected`).
+    """
+    result = site.git.push(pin.remote, f"{commit}:refs/heads/{pin.branch}")
+    if result.status == "rejected":
+        raise GitFailed(f"the remote refused the push: {result.reason}", kind=Failure.REJECTED)
+    return result.reason if result.status == "race" else None
 
 
 def subject(lines: Mapping[str, int], own: frozenset[str]) -> str:

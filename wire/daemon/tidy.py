@@ -16,7 +16,10 @@ from dataclasses import dataclass, field
 from wire.daemon.findings import WIRE, Finding
 from wire.daemon.shown import show_files, show_index
 from wire.daemon.site import Site
+from wire.errors import StoreError
 from wire.gitio import GitFailed
+from wire.gitio import Kind as Failure
+from wire.store import incidents
 from wire.store.files import private_folder, utc_now
 
 WAITS = "waits"
@@ -44,6 +47,24 @@ class Tidied:
 
     commit: str | None
     findings: list[Finding] = field(default_factory=list)
+
+
+def tidy_where_needed(site: Site, branch: str, tip: str, before: str | None) -> Tidied:
+    """Tidy unless nothing has changed since the last time, see `tidy`; what keeps us from it is a finding."""
+    if tip == before and not site.signatures.changed(site.places.git_dir, tip):
+        return Tidied(None)
+    try:
+        done = tidy(site, branch, tip, before)
+    except (GitFailed, StoreError) as error:
+        if isinstance(error, GitFailed) and error.kind is Failure.CANCELLED:
+            return Tidied(None)
+        return Tidied(None, [Finding("CLONE_STATE", WIRE, f"the clone could not be tidied: {error}", subject="tidy")])
+    if done.commit is not None:
+        for over in (WAITS, "tidy"):
+            incidents.end(site.places.incidents_dir, "CLONE_STATE", WIRE, over)
+        # Tidying changes the folder itself: without `ours`, looks in quick succession would tidy for ever.
+        site.signatures.remember(site.places.git_dir, tip, ours=True)
+    return done
 
 
 def tidy(site: Site, branch: str, tip: str, before: str | None) -> Tidied:

@@ -71,7 +71,7 @@ class Verifier:
         descends = True
         if before.verified is not None and before.verified != self._tip:
             descends, commits = self._history(before.verified)
-        changes = self._git.diff(self._accepted.commit, self._tip)
+        judged.changes = changes = self._changes(commits)
         self._shape([(change, classify(change.path, change.new_mode)) for change in changes])
         shaped = [(carried(change), classify(change.path)) for change in changes]
         self._attributes(shaped)
@@ -100,6 +100,13 @@ class Verifier:
             # The repository was made anew and the remote does not have that commit any more.
             return False, ()
         return history.descends, history.commits
+
+    def _changes(self, commits: Sequence[Commit]) -> Sequence[Change]:
+        """Return what differs from the accepted commit to the tip."""
+        held = self._accepted.commit
+        if len(commits) == 1 and commits[0].parents == (held,) and commits[0].oid == self._tip:
+            return commits[0].changes  # one more commit on the accepted one
+        return self._git.diff(held, self._tip)
 
     def _find(self, code: str, scope: str, message: str, subject: str = "", **evidence: object) -> Finding:
         finding = Finding(code, scope, message, {"tip": self._tip, **evidence}, subject)

@@ -60,6 +60,7 @@ def stream(
     committer: str,
     message: bytes,
     changes: Iterable[Put | Drop],
+    also: Iterable[str] = (),
 ) -> bytes:
     """Return the input that makes a commit in `ref` and prints its id and its tree (see `parse.made`).
 
@@ -68,6 +69,7 @@ def stream(
         tree: id of the tree to start from, where it is not the first parent's.
         start_empty: start from no files at all, whatever the parents hold.
         author: `Name <address> <seconds> +0000`; the same form for `committer`.
+        also: further refs that are to stand at the commit.
     """
     out = [b"feature done\n", b"commit ", ref.encode(), b"\nmark :1\n"]
     out += [b"author ", author.encode(), b"\ncommitter ", committer.encode(), b"\n", *_data(message)]
@@ -87,7 +89,9 @@ def stream(
             out.append(b"M %s inline %s\n" % (change.mode.encode(), path))
             out += _data(change.data or b"")
     # The answers come on stdout; they count only when the exit status is 0.
-    out.append(b'\nget-mark :1\nls :1 ""\ndone\n')
+    out.append(b'\nget-mark :1\nls :1 ""\n')
+    out += [b"reset %s\nfrom :1\n" % name.encode() for name in also]
+    out.append(b"done\n")
     return b"".join(out)
 
 

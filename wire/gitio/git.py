@@ -2,11 +2,10 @@
 
 import os
 import re
-import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from wire.gitio import blobs, environment, fastimport, packing, parse, refs, worktree
+from wire.gitio import blobs, commits, environment, packing, parse, refs, worktree
 from wire.gitio.classify import GitFailed, Kind
 from wire.gitio.core import Core, Result
 from wire.gitio.fastimport import Drop, Put
@@ -375,6 +374,7 @@ class Git:
         reset_tree: bool = False,
         author: tuple[str, str] | None = None,
         when: int | None = None,
+        also: Sequence[str] = (),
     ) -> str:
         """Make a commit from a tree and changes to it, in one child, put it in the local `ref`, and return its id.
 
@@ -387,34 +387,35 @@ class Git:
             reset_tree: start with no files, whatever `base` says.
             author: name and address, where they are not the object's identity.
             when: seconds of the epoch; now unless given.
+            also: further local refs that are put at the commit.
         """
-        start_empty = reset_tree or base is None
         tree = None
         if base is not None and not reset_tree and (not parents or parents[0] != base):
-            tree = dict(self._trees.values()).get(base) or self.resolve(f"{base}^{{tree}}")
+            tree = self._tree(base)
             if tree is None:
                 raise GitFailed(f"there is no commit {base} to build on", kind=Kind.CORRUPT, object_id=base)
-        seconds = int(time.time()) if when is None else when
-        who = [
-            "{} <{}> {} +0000".format(*(environment.safe_identity(part) for part in person), seconds)
-            for person in (author or self._core.identity, self._core.identity)
-        ]
-        data = fastimport.stream(
-            ref,
+        written = commits.write(
+            self._core,
+            (ref, *also),
             parents=parents,
             tree=tree,
-            start_empty=start_empty and bool(parents),
-            author=who[0],
-            committer=who[1],
-            message=message.encode("utf-8", "surrogateescape") if isinstance(message, str) else message,
+            start_empty=(reset_tree or base is None) and bool(parents),
+            message=message,
             changes=changes,
+            author=author,
+            when=when,
         )
-        # --force concerns the local ref alone: a wire's staging refs are replaced, not extended.
-        made = self.run("fast-import", "--quiet", "--done", "--force", "--date-format=raw", input=data, max_output=4096)
-        commit, tree = parse.made(made.stdout)
         # The next one is often built on it, and git would have to be asked for its tree.
-        self._trees[ref] = (commit, tree)
-        return commit
+        self._trees |= dict.fromkeys((ref, *also), written)
+        return written[0]
+
+    def same_tree(self, one: str, other: str) -> bool:
+        """Tell whether two commits hold exactly the same files; a child is needed for those not made by this object."""
+        tree = self._tree(one)
+        return tree is not None and tree == self._tree(other)
+
+    def _tree(self, commit: str) -> str | None:
+        return dict(self._trees.values()).get(commit) or self.resolve(f"{commit}^{{tree}}")
 
     def made_at(self, ref: str, parents: Sequence[str]) -> int | None:
         """Return the time of the commit in `ref`, in seconds of the epoch, if it stands on exactly these parents.
