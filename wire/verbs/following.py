@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from wire.verbs.here import Here
 
-SOON_SECONDS, LATER_SECONDS = 0.02, 0.25
+SOON_SECONDS, LATER_SECONDS = 0.01, 0.25
 LIVELY_SECONDS = 30.0
 
 
