@@ -2,6 +2,8 @@
 
 import random
 import re
+import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import wire
 from support import gitcmd, oracle
 from support.sizes import size
 from support.team import bodies, incidents, path, pin, read, signer, write
+from support.waiting import eventually
 from wire.protocol.chain import Position
 
 CHANNEL = "mac/spark"
@@ -74,6 +77,26 @@ def test_a6_a_remote_that_rejects_everything_gathers_no_commits(team):
     assert len(read(team.spark)) == 3
     assert incidents(team.mac) == []
     assert team.mac.json("incidents", "--all")["state"] == "resolved"
+
+
+def test_a6_a_daemon_that_is_rejected_tries_seldom_and_recovers(team):
+    tries = team.folder / "tries"
+    team.remote.install_pre_receive(f"cat >/dev/null; echo x >>{tries}; echo no, says the host >&2; exit 1")
+    team.mac.start_daemon()
+    for n in range(3):
+        team.mac.send("spark", f"line {n}")
+        eventually(tries.exists)
+    time.sleep(6)
+    assert len(tries.read_text().split()) <= 8, "attempts are bounded by backoff"
+    (incident,) = incidents(team.mac)
+    assert "no, says the host" in incident["message"]
+    team.remote.remove_pre_receive()
+    team.mac.daemon.process.send_signal(signal.SIGUSR1)  # "look now": the tier would take minutes
+    eventually(lambda: team.remote.tip() and path(CHANNEL) in team.remote.files())
+    team.mac.stop_daemon()
+    team.sync_and_check()
+    assert len(read(team.spark)) == 3
+    assert incidents(team.mac) == []
 
 
 def test_a7_lines_that_arrive_by_another_commit_count_once(team):

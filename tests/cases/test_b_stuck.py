@@ -68,8 +68,8 @@ def test_b2_a_lock_in_use_is_respected(team):
     (clone / "note").write_text("by hand\n")
     gitcmd.git(clone, "add", "note")
     (clone / "note").write_text("by hand, later\n")
-    released = team.mac.root / "released"
-    editor = f'sh -c \'while [ ! -e {released} ]; do sleep 0.05; done; echo "a commit by hand" >"$0"\''
+    released, open_now = team.mac.root / "released", team.mac.root / "open-now"
+    editor = f'sh -c \'touch {open_now}; while [ ! -e {released} ]; do sleep 0.05; done; echo "a commit by hand" >"$0"\''
     committing = subprocess.Popen(
         ["git", "commit", "--quiet", "-a"],
         cwd=clone,
@@ -78,7 +78,7 @@ def test_b2_a_lock_in_use_is_respected(team):
     )
     try:
         lock = git_dir(team.mac) / "index.lock"
-        eventually(lock.exists)
+        eventually(open_now.exists)
         age(lock)  # however old: somebody is at work
         for n in range(3):
             team.mac.send("spark", f"meanwhile {n}")

@@ -34,7 +34,8 @@ def traced(machine, inject, *args, follow):
     )
     text = log.read_text("utf-8", "replace")
     assert b"Traceback" not in done.stderr, done.stderr.decode()
-    assert b"an error inside wire" not in done.stdout + done.stderr, done.stderr.decode()
+    inside = [file.read_text() for file in (machine.wire_home / "state").glob("error-*.txt")]
+    assert not inside, f"{inject}: {inside}"
     return done, len(re.findall(r"INJECTED|killed by SIGKILL", text))
 
 

@@ -203,8 +203,8 @@ class Git:
         return done.stdout.decode("utf-8", "surrogateescape").strip() or None
 
     def clear_locks(self) -> list[str]:
-        """Remove lock files on wire's own refs, left by a killed process; only under the wire's lock."""
-        return self._core.clear_locks()
+        """Remove lock files on wire's own refs and index, left by a killed process; only under the wire's lock."""
+        return [*self._core.clear_locks(), *worktree.clear_own(self._core)]
 
     def clear_broken(self, names: Iterable[str]) -> list[str]:
         """Remove refs that hold nothing, as a loss of power leaves them; return those of `names` that did."""
