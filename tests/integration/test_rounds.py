@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from support.team import path, pin
+from support.waiting import eventually
 from wire.daemon import rounds, upkeep
 from wire.daemon.announce import announce
 from wire.daemon.claim import Claim, sole
 from wire.daemon.site import Site
+from wire.daemon.tidy import git_processes
 from wire.errors import Busy, Corrupt, DiskFull
 from wire.protocol.line import content, parse
 from wire.store import config as configs
@@ -255,6 +257,7 @@ def test_locks_are_left_while_git_is_at_work(site, monkeypatch):
     left = locks(site)
     working = subprocess.Popen(["git", "cat-file", "--batch"], cwd=site.places.clone, stdin=subprocess.PIPE)
     try:
+        eventually(lambda: git_processes(site.places.clone))  # its name is the new one a moment after it was started
         (line,) = upkeep.clear(site, crashed=True)
         assert "left alone" in line
         assert all(os.path.exists(one) for one in left)
