@@ -118,6 +118,37 @@ def test_carriage_returns(siege: Siege) -> None:
     siege.check(everyone={f"PREFIX {CHANNEL}", f"SIGNATURE {CHANNEL}"})
 
 
+def test_rewrite_seen_through_the_command_line(siege: Siege) -> None:
+    # The whole of the first one by hand: what each person types, and what each command says and exits with.
+    tip = siege.host.rewrite(CHANNEL, 2)
+    looked = siege.spark.wire("sync", check=False)
+    assert looked.status == 4
+    assert f"SIGNATURE in {CHANNEL}" in looked.stderr
+    assert siege.spark.wire("status", check=False).status == 4
+    told = {(one["code"], one["scope"]): one for one in siege.spark.jsonl("incidents")}
+    assert set(told) == {("PREFIX", CHANNEL), ("SIGNATURE", CHANNEL)}
+    evidence = siege.spark.json("incidents", "show", told["SIGNATURE", CHANNEL]["id"])["evidence"]
+    assert evidence["path"] == hostile.segment(CHANNEL)
+    assert evidence["tip"] == tip
+    read = siege.spark.wire("tail", "--all", "--json", check=False)
+    assert read.status == 4
+    bodies = [item["line"]["body"] for item in read.jsonl() if item.get("from") == "mac" and item["to"] == "spark"]
+    assert bodies == [f"mac to spark, number {number}" for number in (1, 2, 3, 4)]
+    assert siege.spark.wire("verify", "--full").status == 0
+    siege.mac.wire("sync", check=False)
+    siege.mac.send("spark", "the owner goes on")
+    siege.mac.wire("sync")
+    assert b"not mac to spark" not in (siege.host.read(hostile.segment(CHANNEL)) or b"")
+    siege.spark.wire("sync", check=False)
+    for one in told.values():
+        siege.spark.wire("incidents", "ack", one["id"])
+    new = siege.spark.jsonl("tail")
+    assert [item["line"]["body"] for item in new if item.get("id") == f"{CHANNEL}/5"] == ["the owner goes on"]
+    siege.sent[f"{CHANNEL}/5"] = siege.host.lines(CHANNEL)[4]
+    siege.settle()
+    siege.check(everyone={f"PREFIX {CHANNEL}", f"SIGNATURE {CHANNEL}"})
+
+
 # Lines that nobody may have signed
 
 

@@ -229,3 +229,55 @@ def test_trust_withheld(siege: Siege) -> None:
     assert told.ended
     siege.check(mac={TRUST}, spark={"TRUST_WITHHELD wire"}, lee={"TRUST_WITHHELD wire"})
     assert pin(siege.spark).trust_version == 5
+
+
+# Newcomers
+
+
+def test_newcomer_at_another_wire(siege: Siege) -> None:
+    # The host shows the newcomer a wire of its own in the place of the one that a person named. The checkpoint differs.
+    checkpoint = siege.mac.json("trust", "show")["checkpoint"]
+    tip = siege.host.tip
+    siege.host.delete_branch()
+    mallory = siege.new_machine("mallory")
+    mallory.wire("init", siege.remote.url, "--as", "mac")
+    _refused_at_the_door(siege, checkpoint)
+    siege.host.put_back(tip)
+    siege.newcomer("zoe")
+    siege.settle()
+    siege.check()
+
+
+def test_newcomer_at_an_older_copy(siege: Siege) -> None:
+    # The host shows an older trust than the checkpoint names, under which somebody was not revoked yet.
+    checkpoint = siege.mac.json("trust", "show")["checkpoint"]
+    assert checkpoint.startswith("4:")
+    tip = siege.host.tip
+    _rolled_back(siege.host)
+    _refused_at_the_door(siege, checkpoint)
+    siege.host.put_back(tip)
+    siege.newcomer("zoe")
+    siege.settle()
+    siege.check()
+
+
+def _refused_at_the_door(siege: Siege, checkpoint: str) -> None:
+    machine = siege.new_machine("refused")
+    joined = machine.wire("join", siege.remote.url, "--as", "refused", "--trust", checkpoint, "--json", check=False)
+    assert (joined.status, joined.json()["reason"]) == (5, "checkpoint")
+    assert not machine.clones
+    assert not (machine.wire_home / "state" / "hub").exists()
+
+
+def test_request_that_is_spoiled(siege: Siege) -> None:
+    # Somebody overwrites a newcomer's request. Joining again puts it right, and whom the root approves is the newcomer.
+    newcomer = siege.newcomer("zoe", approved=False)
+    (path,) = [path for path in siege.remote.files() if "/requests/" in path]
+    siege.host.commit({path: b"spoiled\n"})
+    checkpoint = siege.mac.json("trust", "show")["checkpoint"]
+    joined = newcomer.json("join", siege.remote.url, "--as", "zoe", "--trust", checkpoint)
+    siege.mac.wire("trust", "approve", "zoe", "--fingerprint", joined["fingerprint"])
+    siege.enrolled["zoe"] = 5
+    siege.settle()
+    siege.flows(("zoe", "mac"), ("mac", "zoe"))
+    siege.check()

@@ -10,7 +10,7 @@ For each channel of each local agent, under the channel's lock (PROTOCOL.md, sec
 """
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from wire.daemon.accepted import Accepted
@@ -19,12 +19,13 @@ from wire.daemon.site import Site
 from wire.errors import StoreError
 from wire.keys.trust import Chain
 from wire.protocol.chain import Position, step
-from wire.protocol.encoding import Signer
-from wire.protocol.line import Line, head, parse, seal_again
+from wire.protocol.encoding import LINE_TYPE, Signer, verify
+from wire.protocol.line import Line, LineError, head, parse, seal_again
 from wire.protocol.names import segment_name, valid_channel
 from wire.store import amend, journal, mending
 from wire.store.journal import Held
 from wire.store.mending import Inspection
+from wire.store.segments import follow
 
 GRACE_SECONDS = 60.0
 """How long an unterminated end of a clone's file is left alone: somebody may still be writing it."""
@@ -70,9 +71,9 @@ def collect(
         try:
             with journal.hold(site.places, chain.wire, channel, on_incident=found.append) as held:
                 tail = _settled(held, accepted, end, collected)
-                if sender in approved:
-                    tail = _under_the_key(held, chain, end, tail, approved[sender], collected)
-                tail = _adopt_and_mend(site, held, chain, tail, collected, approved=sender in approved)
+                tail = _adopt_and_mend(site, held, chain, accepted, end, tail, collected, sender in approved)
+                # After a kill in the middle of taking lines over, the journal is ahead of the pin: the next tip tells.
+                follows = tail.seq > end.seq and amend.stands(held, end)
         except StoreError as error:
             collected.findings.append(Finding("CORRUPT", channel, f"the journal of {channel} cannot be used: {error}"))
             continue
@@ -80,8 +81,11 @@ def collect(
             collected.findings += [Finding(f.code, f.scope, f.message, f.evidence, f.subject) for f in found]
         if sender not in approved:
             collected.waiting[sender] = collected.waiting.get(sender, 0) + tail.seq - end.seq
-        elif tail.seq > end.seq and channel not in frozen:
-            _accept(site, chain, accepted, channel, end, tail, collected)
+        elif follows and channel not in frozen:
+            reached = _accept(site, chain, accepted, channel, end, tail, collected)
+            if reached.seq < tail.seq:
+                tail = _put_right(site, chain, channel, reached, approved[sender], collected)
+                _accept(site, chain, accepted, channel, reached, tail, collected)
     return collected
 
 
@@ -175,14 +179,18 @@ def _settled(held: Held, accepted: Accepted, end: Position, collected: Collected
         if error.reason not in ("journal-behind", "journal-damaged") or not end.seq:
             raise
         lost = error
-    channel = held.channel
-    amend.rebuild(held, _segments(accepted, channel, end))
+    return _rebuilt(held, accepted, end, collected, lost)
+
+
+def _rebuilt(held: Held, accepted: Accepted, end: Position, collected: Collected, why: StoreError | str) -> Position:
+    """Make the journal hold the accepted lines again, and return its end."""
+    amend.rebuild(held, (accepted.segment(held.channel, number) for number in range(1, end.segment + 1)))
     tail = journal.settle(held, floor=end)
     collected.findings.append(
         Finding(
             "STATE_LOST",
-            channel,
-            f"the journal of {channel} had lost lines that were accepted ({lost}); it was rebuilt up to line "
+            held.channel,
+            f"the journal of {held.channel} had lost lines that were accepted ({why}); it was rebuilt up to line "
             f"{tail.seq}",
             subject="journal",
         )
@@ -190,23 +198,32 @@ def _settled(held: Held, accepted: Accepted, end: Position, collected: Collected
     return tail
 
 
-def _under_the_key(
-    held: Held, chain: Chain, end: Position, tail: Position, signer: Signer, collected: Collected
-) -> Position:
-    """Issue lines again that were sent under a key which counts no longer, and that nobody has; return the new end."""
-    ours = (
-        [parse(raw) for raw in journal.read_lines(held.places, held.channel, end, tail)] if tail.seq > end.seq else []
-    )
-    if not ours or ours[0].key_id == signer.key_id or _counts(chain, ours[0]):
-        return tail
-    issued, moved = _issue_again(chain, ours, end, signer)
-    after, kept = amend.replace_from(held, end, issued)
+def _put_right(site: Site, chain: Chain, channel: str, end: Position, signer: Signer, collected: Collected) -> Position:
+    """Issue lines again that nobody has, behind one that does not hold; return the journal's new end.
+
+    Either their key counts no longer, or a line was damaged on the disk. What its author did not sign as it stands is
+    not signed for him: it is kept aside, and what was sent behind it goes out in its place.
+    """
+    try:
+        with journal.hold(site.places, chain.wire, channel) as held:
+            raws = list(journal.read_lines(site.places, channel, end, journal.settle(held)))
+            ours = [line for raw in raws if (line := _genuine(chain, raw)) is not None]
+            issued, moved = _issue_again(chain, ours, end, signer)
+            after, kept = amend.replace_from(held, end, issued)
+    except StoreError as error:
+        collected.findings.append(Finding("CORRUPT", channel, f"the journal of {channel} cannot be used: {error}"))
+        return end
+    damaged = len(raws) - len(ours)
+    if damaged:
+        why = f"{damaged} line(s) of {channel} behind line {end.seq} were damaged here before anybody had them"
+    else:
+        why = f"lines of {channel} behind line {end.seq} were sent under a key that counts no longer"
     collected.findings.append(
         Finding(
-            "KEY_RETIRED",
-            held.channel,
-            f"{len(moved)} line(s) of {held.channel} were sent under a key that counts no longer and were never "
-            f"published; they were issued again under {signer.key_id}, from {moved[ours[0].id]} on",
+            "CORRUPT" if damaged else "KEY_RETIRED",
+            channel,
+            f"{why}; a copy is kept, and {len(moved)} line(s) were issued again: "
+            + (", ".join(f"{old} is now {new}" for old, new in moved.items()) or "none"),
             {"issued_again": moved, "kept": [one.path for one in kept]},
             subject="issued-again",
         )
@@ -214,20 +231,33 @@ def _under_the_key(
     return after
 
 
-def _counts(chain: Chain, line: Line) -> bool:
-    owner = chain.owner(line.key_id)
-    return owner is not None and owner[1].covers(line.channel, line.seq, line.head)
-
-
-def _segments(accepted: Accepted, channel: str, end: Position) -> Iterator[bytes]:
-    return (accepted.segment(channel, number) for number in range(1, end.segment + 1))
+def _genuine(chain: Chain, raw: bytes) -> Line | None:
+    """Return a line if some key of its author signed it, whether or not that counts any more."""
+    try:
+        line = parse(raw)
+    except LineError:
+        return None
+    name, key = chain.owner(line.key_id) or ("", None)
+    signed = key is not None and verify(key.public, line.signature, LINE_TYPE, line.body_bytes)
+    return line if signed and name == line.sender else None
 
 
 def _adopt_and_mend(
-    site: Site, held: Held, chain: Chain, tail: Position, collected: Collected, *, approved: bool
+    site: Site,
+    held: Held,
+    chain: Chain,
+    accepted: Accepted,
+    end: Position,
+    tail: Position,
+    collected: Collected,
+    approved: bool,
 ) -> Position:
     """Steps b and c; return the journal's end afterwards."""
-    seen = mending.inspect(site.places.coordination, held.folder, held.channel, tail, signatures=site.signatures)
+    seen = _inspected(site, held, tail)
+    if not seen.same and _chained(held, chain) < end.seq:
+        # It is not the clone that changed.
+        tail = _rebuilt(held, accepted, end, collected, "a line in it was damaged")
+        seen = _inspected(site, held, tail)
     if seen.same:
         return tail
     refused: list[tuple[bytes, str]] = []
@@ -258,6 +288,16 @@ def _adopt_and_mend(
     return tail
 
 
+def _inspected(site: Site, held: Held, tail: Position) -> Inspection:
+    return mending.inspect(site.places.coordination, held.folder, held.channel, tail, signatures=site.signatures)
+
+
+def _chained(held: Held, chain: Chain) -> int:
+    """Return the number of the last line up to which each line of the journal names the one before it."""
+    start = Position.start(chain.wire, held.channel)
+    return follow(held.folder, start, wire=chain.wire, channel=held.channel).end.seq
+
+
 def _refusal(channel: str, seen: Inspection, refused: list[tuple[bytes, str]], adopted: int) -> Finding:
     odd = seen.odd[0] if seen.odd else None
     why = refused[0][1] if refused else f"{odd.path}: {odd.kind} at byte {odd.offset}" if odd else ""
@@ -278,30 +318,21 @@ def _refusal(channel: str, seen: Inspection, refused: list[tuple[bytes, str]], a
 
 def _accept(
     site: Site, chain: Chain, accepted: Accepted, channel: str, end: Position, tail: Position, collected: Collected
-) -> None:
-    """Step d."""
+) -> Position:
+    """Step d: accept lines of the journal up to the first that does not hold, and return the end that this reaches."""
     new: list[Line] = []
     position = end
     for raw in journal.read_lines(site.places, channel, end, tail):
         verdict = step(position, raw, wire=chain.wire, channel=channel, keys=chain)
         if verdict.code is not None or verdict.line is None:
-            collected.findings.append(
-                Finding(
-                    str(verdict.code),
-                    channel,
-                    f"line {position.seq + 1} of this machine's own journal of {channel} does not hold: {verdict.why}; "
-                    "it and what follows it are not published",
-                    {"tip": head(raw)},
-                    subject="journal",
-                )
-            )
             break
         new.append(verdict.line)
         position = verdict.after
     if new:
         accepted.append(channel, end, [line.raw for line in new])
         collected.ends[channel] = position
-        collected.new[channel] = new
+        collected.new.setdefault(channel, []).extend(new)
+    return position
 
 
 def _shared(ours: list[bytes], theirs: list[bytes]) -> int:

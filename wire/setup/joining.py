@@ -3,9 +3,11 @@
 from dataclasses import dataclass
 
 from wire.daemon import cycle
-from wire.daemon.shape import Kind, classify, request_path
+from wire.daemon.accepted import BLOB_MAX
+from wire.daemon.shape import FILE_MODE, Kind, Shape, classify, request_path
 from wire.daemon.site import INCOMING_REF, OUTGOING_REF, Site
 from wire.daemon.stamp import stamp
+from wire.daemon.truststeps import GROUP, TRUST_KINDS
 from wire.errors import RemoteError, TrustError, UsageError
 from wire.gitio import Git, Put, redact_url, told_url
 from wire.keys import requests
@@ -169,18 +171,23 @@ def _find_branch(settings: Settings, git: Git, remote: str, heads: list[str]) ->
 
 
 def chain_at(git: Git, ref: str) -> Chain:
-    """Return the trust chain that a tip carries, as far as it holds."""
-    entries = {
-        classify(e.path, e.mode): e.oid
-        for e in git.entries(ref, "_coordination/trust")
-        if classify(e.path, e.mode).kind in (Kind.TRUST, Kind.TRUST_SIGNATURES)
-    }
-    blobs = git.blobs(entries.values(), max_size=1 << 21)
-    numbered = {(shape.kind, shape.number): blobs[oid] or b"" for shape, oid in entries.items()}
+    """Return the trust chain that a tip carries, as far as it holds.
+
+    Raises:
+        UsageError: it carries none (`no-wire-there`).
+        TrustError: its version 1 does not hold.
+    """
+    there = {classify(entry.path, entry.mode): entry.oid for entry in git.entries(ref, "_coordination/trust")}
     chain: Chain | None = None
+    read: dict[str, bytes | None] = {}
     version = 1
-    while (Kind.TRUST, version) in numbered:
-        raw, signatures = numbered[Kind.TRUST, version], numbered.get((Kind.TRUST_SIGNATURES, version), b"")
+    while (oid := there.get(Shape(Kind.TRUST, number=version))) is not None:
+        signed = there.get(Shape(Kind.TRUST_SIGNATURES, number=version), "")
+        if oid not in read:
+            # Some at a time: what follows the last one that holds can be anything, in any size.
+            wanted = [Shape(kind, number=n) for kind in TRUST_KINDS[:2] for n in range(version, version + GROUP)]
+            read = git.blobs([there[shape] for shape in wanted if shape in there], max_size=BLOB_MAX)
+        raw, signatures = read[oid] or b"", read.get(signed) or b""
         try:
             chain = Chain.genesis(raw, signatures) if chain is None else chain.extend(raw, signatures)
         except TrustError:
@@ -202,7 +209,7 @@ def _ask(site: Site, chain: Chain, signer: Signer, agent: str, role: str) -> Non
     for _ in range(_RACES):
         site.git.fetch(pin.remote, [f"+refs/heads/{pin.branch}:{INCOMING_REF}"], max_bytes=FETCH_MAX_BYTES)
         tip = site.git.resolve(INCOMING_REF)
-        if tip is None or any(entry.path == path for entry in site.git.entries(tip, "_coordination/requests")):
+        if tip is None or _asked(site, chain, tip, path):
             return
         commit = site.git.write_commit(
             OUTGOING_REF,
@@ -220,6 +227,17 @@ def _ask(site: Site, chain: Chain, signer: Signer, agent: str, role: str) -> Non
     raise RemoteError(
         f"others pushed first {_RACES} times in a row ({reason}); run the same command again", kind="race"
     )
+
+
+def _asked(site: Site, chain: Chain, tip: str, path: bytes) -> bool:
+    """Return whether our request stands at a tip, and is one: somebody may have put something else in its place."""
+    oids = [e.oid for e in site.git.entries(tip, "_coordination/requests") if e.path == path and e.mode == FILE_MODE]
+    blobs = site.git.blobs(oids, max_size=requests.REQUEST_MAX) if oids else {}
+    name = path.rpartition(b"/")[2].decode("ascii")
+    try:
+        return bool(requests.parse(next(iter(blobs.values()), None) or b"", wire=chain.wire, file_name=name))
+    except TrustError:
+        return False
 
 
 def not_the_checkpoint(chain: Chain, version: int, checkpoint: str) -> TrustError:

@@ -58,7 +58,7 @@ def replace_from(held: Held, position: Position, lines: Sequence[bytes]) -> tupl
         StoreError: reason `not-next`, the lines do not follow or the position is not of this journal; nothing changed.
         DiskFull: nothing changed; or, when it names the plan, the next holder of the lock finishes it.
     """
-    if not _stands(held, position):
+    if not stands(held, position):
         raise StoreError(f"{held.channel}/{position.seq} is not an end in the journal", reason="not-next")
     end = position
     for line in lines:
@@ -184,7 +184,8 @@ def _behind(held: Held, position: Position) -> list[Residue]:
     return found
 
 
-def _stands(held: Held, position: Position) -> bool:
+def stands(held: Held, position: Position) -> bool:
+    """Return whether a position is an end that the journal has, or had."""
     if position.seq == 0:
         return position == Position.start(held.wire, held.channel)
     data = read_part(held.folder, position.segment, 0, position.size) or b""
