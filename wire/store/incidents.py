@@ -158,6 +158,9 @@ def get(directory: str, wanted: str) -> Incident:
     Raises:
         UsageError: reason `incident-unknown`, there is none or more than one.
     """
+    known = _at_once(directory, wanted)
+    if known is not None:
+        return known
     matching = [incident for incident in list_(directory) if incident.id.startswith(wanted)]
     exact = [incident for incident in matching if incident.id == wanted]
     if len(exact or matching) == 1:
@@ -168,6 +171,14 @@ def get(directory: str, wanted: str) -> Incident:
         reason="incident-unknown",
         next_step="`wire incidents` lists them",
     )
+
+
+def _at_once(directory: str, wanted: str) -> Incident | None:
+    """Return the incident with exactly this id, without reading the others; there may be thousands."""
+    paths = (_path(directory, code, wanted) for code in CODES) if "/" not in wanted else ()
+    with suppress(ValueError):
+        return next((found for path in paths if (found := _read(path)) is not None), None)
+    return None
 
 
 def find(directory: str, code: str, scope: str, subject: str = "") -> Incident | None:
