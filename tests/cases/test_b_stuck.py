@@ -69,7 +69,9 @@ def test_b2_a_lock_in_use_is_respected(team):
     gitcmd.git(clone, "add", "note")
     (clone / "note").write_text("by hand, later\n")
     released, open_now = team.mac.root / "released", team.mac.root / "open-now"
-    editor = f'sh -c \'touch {open_now}; while [ ! -e {released} ]; do sleep 0.05; done; echo "a commit by hand" >"$0"\''
+    editor = (
+        f'sh -c \'touch {open_now}; while [ ! -e {released} ]; do sleep 0.05; done; echo "a commit by hand" >"$0"\''
+    )
     committing = subprocess.Popen(
         ["git", "commit", "--quiet", "-a"],
         cwd=clone,

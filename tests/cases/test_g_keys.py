@@ -110,36 +110,36 @@ def change_trust(machine: Machine, build):
     return trusting.change(site, build, "trust: a key changes")
 
 
-def rotate(team, status="retired", keep=None, replacement=True):
-    """Retire or revoke mac's key at the end of its channels (or at `keep`), and give it the next one; return both."""
-    mac = team.mac
-    old = signer(mac)
+def rotate(team, status="retired", keep=None, whose=None):
+    """Retire or revoke a key (mac's) at the end of its channels (or at `keep`), and give the next one; return both."""
+    machine = whose or team.mac
+    name = machine.name
+    old = signer(machine)
     seed = os.urandom(32)
     fresh = Signer(seed)
     positions = {
         channel: (place.seq, place.head)
-        for channel in ("mac/spark", "mac/all")
-        if (place := keep or end(mac, channel)).seq
+        for channel in (f"{name}/{'mac' if machine is team.spark else 'spark'}", f"{name}/all")
+        if (place := keep or end(machine, channel)).seq
     }
 
     def build(chain):
-        proof = prove(fresh, wire=chain.wire, name="mac", role="agent")
+        proof = prove(fresh, wire=chain.wire, name=name, role="agent")
         return retire(
             chain.newest,
             chain.wire,
-            name="mac",
+            name=name,
             key_id=old.key_id,
             status=status,
             positions=positions,
             created=utc_now(),
-            replacement=(fresh.public, proof) if replacement else None,
+            replacement=(fresh.public, proof),
         )
 
-    chain = change_trust(mac, build)
-    if replacement:
-        file = keyfile.key_path(str(mac.wire_home / "keys"), wire=chain.wire, kind="agent", name="mac")
-        os.rename(file, f"{file}.old")
-        keyfile.create(file, name="mac", kind="agent", wire=chain.wire, seed=seed)
+    chain = change_trust(team.mac, build)
+    file = keyfile.key_path(str(machine.wire_home / "keys"), wire=chain.wire, kind="agent", name=name)
+    os.rename(file, f"{file}.old")
+    keyfile.create(file, name=name, kind="agent", wire=chain.wire, seed=seed)
     return old, fresh
 
 
@@ -213,6 +213,34 @@ def test_g5_what_a_stolen_key_wrote_is_cut_when_it_is_revoked(team):
     for machine in team.machines:
         assert machine.json("verify", "--full")["problems"] == []
     team.check(attacked=True)
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["after it saw them", "before it saw them"])
+def test_g5_what_nobody_had_yet_is_not_lost_with_a_revoked_key(team, known):
+    """Lines that were stored here when the key was revoked behind a thief's: the next key signs them again."""
+    team.spark.send("mac", "mine")
+    team.settle()
+    keep = end(team.spark, "spark/mac")
+    vera = team.vandal()
+    vera.append(path("spark/mac"), b"".join(write(team.spark, "spark/mac", "the thief's 1", "the thief's 2")))
+    vera.commit()
+    vera.push()
+    if known:
+        team.spark.wire("sync", check=False)
+    team.spark.send("mac", "nobody has this yet")
+    team.spark.sent.pop()  # its number becomes another one, and that is told
+    rotate(team, status="revoked", keep=keep, whose=team.spark)
+    for machine in (team.spark, team.mac, team.spark, team.mac):
+        machine.wire("sync", check=False)
+    said = bodies(team.mac.wire("tail", "--json", "--all", check=False))
+    assert said == ["mine", "nobody has this yet"]
+    assert any("issued again" in one["message"] for one in incidents(team.spark, "KEY_RETIRED"))
+    assert team.spark.send("mac", "next") == "spark/mac/3"
+    team.spark.wire("sync", check=False)
+    team.mac.wire("sync", check=False)
+    team.check(attacked=True)
+    for machine in team.machines:
+        assert machine.json("verify", "--full")["problems"] == []
 
 
 def test_g6_a_sender_is_who_signed(team):

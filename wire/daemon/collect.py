@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from wire.daemon.accepted import Accepted
 from wire.daemon.findings import Finding
 from wire.daemon.site import Site
-from wire.errors import StoreError
+from wire.errors import IdentityError, StoreError, UsageError
 from wire.keys.trust import Chain
 from wire.protocol.chain import Position, step
 from wire.protocol.encoding import LINE_TYPE, Signer, verify
@@ -146,18 +146,37 @@ def take_over(
     return True
 
 
-def cut_back(site: Site, chain: Chain, channel: str, keep: Position) -> list[Finding]:
+def cut_back(
+    site: Site, chain: Chain, channel: str, keep: Position, published: int, tell: Callable[[Finding], None]
+) -> None:
     """Take published lines of our own that no longer count out of the journal, so that the next key can go on.
 
     A copy is kept aside, as of everything that leaves a journal. They are not issued again: whoever revoked the key may
-    have meant that they are a thief's.
+    have meant that they are a thief's. Lines behind them that nobody had yet are: under the key that is here, which the
+    next one replaces once it counts (see `collect`).
+
+    Args:
+        published: number of the last line that the remote had.
+        tell: told of what is about to happen, as in `take_over`.
     """
     try:
         with journal.hold(site.places, chain.wire, channel) as held:
-            amend.replace_from(held, keep, [])
-    except StoreError as error:
-        return [Finding("CORRUPT", channel, f"the journal of {channel} could not be cut at line {keep.seq}: {error}")]
-    return []
+            tail = journal.settle(held)
+            behind = list(journal.read_lines(site.places, channel, keep, tail)) if tail.seq > keep.seq else []
+            ours = [line for line in map(parse, behind) if line.seq > published]
+            issued: list[bytes] = []
+            if ours:
+                signer = site.signer(channel.partition("/")[0], chain.wire)
+                issued, moved = _issue_again(chain, ours, keep, signer)
+                shown = ", ".join(f"{old} is now {new}" for old, new in moved.items())
+                why = f"{len(ours)} line(s) of {channel} that nobody had stood behind lines that no longer count"
+                evidence = {"issued_again": moved}
+                tell(
+                    Finding("KEY_RETIRED", channel, f"{why}; they are issued again: {shown}", evidence, "issued-again")
+                )
+            amend.replace_from(held, keep, issued)
+    except (StoreError, IdentityError, UsageError) as error:
+        tell(Finding("CORRUPT", channel, f"the journal of {channel} could not be cut at line {keep.seq}: {error}"))
 
 
 def _channels(site: Site, local: Collection[str], ends: Mapping[str, Position]) -> list[str]:

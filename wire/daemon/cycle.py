@@ -261,9 +261,9 @@ class _Cycle:
                 keep_aside(self.site, channel, keep.seq, judged.displaced.get(channel, b""))
         for channel, data in judged.cut.items():
             keep_aside(self.site, channel, judged.ends[channel].seq, data)
-            lowered = judged.ends[channel].seq < self.pin.remote_seq.get(channel, 0)
-            if lowered and channel.partition("/")[0] in self.site.local(judged.chain):
-                self.findings += cut_back(self.site, judged.chain, channel, judged.ends[channel])
+            end, had = judged.ends[channel], self.pin.remote_seq.get(channel, 0)
+            if end.seq < had and channel.partition("/")[0] in self.site.local(judged.chain):
+                cut_back(self.site, judged.chain, channel, end, had, self._tell)
         own = {ch: end for ch, end in {**self.pin.accepted, **judged.ends}.items() if ch.partition("/")[0] in self.own}
         forks = {**forks_in_force(self.pin.forks, judged.chain), **judged.forks}
         carried = {ch: judged.carried.get(ch, end.seq) for ch, end in own.items() if ch not in forks}
