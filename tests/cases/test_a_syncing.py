@@ -279,8 +279,12 @@ def test_a17_a_clone_without_its_repository_never_touches_the_one_around_it(team
     team.mac.send("spark", "sending goes on")
     assert team.mac.wire("status", check=False).status != 0
     assert {file: file.read_bytes() for file in sorted((outer / ".git").rglob("*")) if file.is_file()} == before
-    parked.rename(team.mac.clone() / ".git")
+    (incident,) = incidents(team.mac, "CLONE_STATE")
+    assert "wire repair" in incident["next_step"]
+    team.mac.wire("repair")
     team.sync_and_check()
+    assert read(team.spark) == ["waits", "sending goes on"]
+    assert {file: file.read_bytes() for file in sorted((outer / ".git").rglob("*")) if file.is_file()} == before
 
 
 def test_a20_a_rewritten_line_is_an_incident_however_well_signed(team):
