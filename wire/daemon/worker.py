@@ -40,6 +40,8 @@ FRESH_SECONDS = 15.0
 """How long after a look the remote's tip counts as known, so that a push is tried before a fetch."""
 GATHER_SECONDS = 0.3
 """The pause between lines after which a stream of them counts as over; it doubles while the stream goes on."""
+STREAM_SECONDS = 0.15
+"""Lines that come this soon after a round that sent some are a stream, however fast they could be pushed."""
 GATHER_MOST = 5.0
 """How long a line waits at most for others to be pushed with it."""
 LOCK_SECONDS = 60.0
@@ -87,6 +89,7 @@ class Worker(threading.Thread):
         self._claim_trouble = ""
         self._seen_at: float | None = None
         self._pressed = 0
+        self._sent_at = -STREAM_SECONDS
         self._upkeep_at = 0.0
         self._tell_at = 0.0
 
@@ -179,6 +182,8 @@ class Worker(threading.Thread):
             if self._eyes.look():
                 self._cadence.stirred(now)
                 why = "lines"
+                if not self._pressed and now - self._sent_at < STREAM_SECONDS:
+                    self._pressed = 1
             elif self._eyes.remote_moved():
                 self._cadence.wake(now)
                 why = "remote"
@@ -271,6 +276,8 @@ class Worker(threading.Thread):
         )
         if not interrupted(report.failure):
             self._note(report)
+        if report.collected:
+            self._sent_at = time.monotonic()
         self._look_again(before, report, now)
         if report.failure is None and not self._pressed:
             self._upkeep(now)
