@@ -66,10 +66,9 @@ SHOWN = NOTHING_NEW | {"wire.store.seen"}
 
 JSON = {"json", "json.decoder", "json.encoder", "json.scanner", "_json"}
 TOML = {"tomllib", "tomllib._parser", "tomllib._re", "tomllib._types", "string", "string.templatelib", "_string"}
-HASHES = {"hashlib", "_hashlib", "_blake2", "_sha2", "binascii"}
 CLICK_AT_WORK = {"locale", "_locale", "shutil", "gettext"}
 """What click imports only while it works."""
-STANDARD = JSON | TOML | HASHES | CLICK_AT_WORK | {"fcntl", "gc", "unicodedata"}
+STANDARD = JSON | TOML | CLICK_AT_WORK | {"binascii", "fcntl", "gc", "unicodedata"}
 PRINTED = STANDARD | {"select", "termios", "array"}
 """Beside what a look-up needs (`mmap`), who prints messages waits until they were taken."""
 

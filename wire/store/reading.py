@@ -14,11 +14,11 @@ What it does not do: say who signed, whether the content is lawful, or what a cu
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from hashlib import sha256
 from typing import NamedTuple, Protocol
 
 from wire.errors import IntegrityError
 from wire.protocol.chain import Position, lines_of
+from wire.protocol.encoding import sha256, sha256_hex
 from wire.protocol.line import Line, LineError, genesis, parse
 from wire.protocol.names import segment_name
 from wire.store.clonefiles import read_segment
@@ -207,7 +207,7 @@ class _Walk:
                 continue
             self._tell(damages)
             first = lines[-1]
-            self._spans.append(_Span(segment, start, stop_at, sha256(data[start:stop_at]).digest()))
+            self._spans.append(_Span(segment, start, stop_at, sha256(data[start:stop_at])))
             self._lines = lines
             return first.seq - 1, first.prev
         self._tell(damages)
@@ -228,7 +228,7 @@ class _Walk:
         at = stop
         for raw in reversed(lines_of(data[:stop])):
             begins = at - len(raw) - 1
-            if sha256(raw).hexdigest() != head:
+            if sha256_hex(raw) != head:
                 raise _Mismatch(begins, f"the bytes are not those of line {seq}")
             try:
                 line = parse(raw)
@@ -251,7 +251,7 @@ class _Walk:
         damages: list[Damage] = []
         for source in self._sources:
             data = (source.read(span.segment) or b"")[span.start : span.stop]
-            if sha256(data).digest() == span.digest:
+            if sha256(data) == span.digest:
                 self._tell(damages)
                 return [parse(raw) for raw in reversed(lines_of(data))]
             damages.append(Damage(source.name(span.segment), span.start, "the bytes changed while they were read"))
@@ -276,7 +276,7 @@ def _end_of(data: bytes, head: str) -> int:
     stop = data.rfind(b"\n") + 1
     while stop:
         start = data.rfind(b"\n", 0, stop - 1) + 1
-        if sha256(data[start : stop - 1]).hexdigest() == head:
+        if sha256_hex(data[start : stop - 1]) == head:
             return stop
         stop = start
     raise _Mismatch(len(data), "the accepted line that ends this segment is not in it")

@@ -12,7 +12,6 @@ What it does not do: locks, the record of what was sent, or signatures. `journal
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from hashlib import sha256
 from typing import NamedTuple
 
 from wire.errors import StoreError, WireError
@@ -285,6 +284,8 @@ def keep(aside_dir: str, name: str, descriptor: int, offset: int, length: int) -
     Raises:
         DiskFull, StoreError: there is no copy; the caller leaves the original as it is.
     """
+    from hashlib import sha256  # for what is hashed in pieces, which is seldom
+
     private_folder(aside_dir)
     temporary = os.path.join(aside_dir, f".{name}.{os.urandom(6).hex()}.tmp")
     digest = sha256()

@@ -11,10 +11,10 @@ What it does not do: take the lock, or look at the journal.
 """
 
 import os
-from hashlib import sha256
 from typing import NamedTuple
 
 from wire.protocol.chain import Position
+from wire.protocol.encoding import sha256_hex
 
 FILE = "sent"
 _LENGTH = 136
@@ -61,12 +61,12 @@ def write(folder: str, sent: Sent) -> None:
 def _encode(sent: Sent) -> bytes:
     seq, head, segment, size = sent.end
     said = f"sent 1 {seq:016d} {head} {segment:09d} {size:09d} {sent.length:09d} ".encode("ascii")
-    return said + sha256(said).hexdigest()[:_CHECK].encode("ascii") + b"\n"
+    return said + sha256_hex(said)[:_CHECK].encode("ascii") + b"\n"
 
 
 def _decode(data: bytes) -> Sent | None:
     said = data[: -_CHECK - 1]
-    if len(data) != _LENGTH or sha256(said).hexdigest()[:_CHECK].encode("ascii") + b"\n" != data[len(said) :]:
+    if len(data) != _LENGTH or sha256_hex(said)[:_CHECK].encode("ascii") + b"\n" != data[len(said) :]:
         return None
     _, _, seq, head, segment, size, length = said.decode("ascii").split()
     return Sent(Position(int(seq), head, int(segment), int(size)), int(length))
