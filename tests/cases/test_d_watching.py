@@ -1,6 +1,8 @@
 """D1 to D4, D8, D9, D11: noticing what was written, whatever happens to the events."""
 
+import os
 import shutil
+import signal
 import time
 
 import pytest
@@ -63,8 +65,10 @@ def test_d2_a_watched_folder_is_replaced(team, mac, how):
             shutil.rmtree(one)
             one.mkdir()
         elif how == "away and back":
-            one.rename(kept)  # not for long: the daemon would put another one there
+            os.kill(mac.daemon.pid, signal.SIGSTOP)  # it would be quick to put another one there
+            one.rename(kept)
             kept.rename(one)
+            os.kill(mac.daemon.pid, signal.SIGCONT)
         elif how in ("replaced", "deleted"):
             shutil.copytree(one, kept)
             one.rename(mac.root / f"elsewhere-{one.parents[1].name}")

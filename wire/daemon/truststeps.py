@@ -108,6 +108,9 @@ class TrustSteps:
             return
         if self._blobs.get(change.new_oid) == self._judged.chain.newest.raw:
             return
+        if any(finding.code is Code.TRUST_FORK for finding in self._judged.findings):
+            # The copy is of the other document, which is told of already; after a fork nobody touches the trust.
+            return
         self._judged.restore = True
         self._find(
             Code.TRUST,

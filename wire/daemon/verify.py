@@ -394,12 +394,15 @@ class Verifier:
     def _known(self) -> Known:
         judged = self._judged
         agents = judged.chain.newest.agents
+        # A version of which two documents are known was told of by step 4; the commit that brought it is no news.
+        forked = {finding.subject for finding in judged.findings if finding.code is Code.TRUST_FORK}
         return Known(
             segment=self._accepted.segment,
             end=lambda channel: self._end(channel) if channel.partition("/")[0] in agents else None,
             trust={
                 document.version: (document.raw, signatures)
                 for document, signatures in zip(judged.chain.documents, judged.chain.signatures, strict=True)
+                if str(document.version) not in forked
             },
             wire=judged.chain.wire,
             keys=judged.chain,
