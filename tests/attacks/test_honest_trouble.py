@@ -211,7 +211,8 @@ def test_journal_deleted(siege: Siege) -> None:
 )
 def test_security_state_corrupted(siege: Siege, name: str, commands: list[tuple[str, ...]]) -> None:
     # Pin and trust are what everything is verified against. Damaged, they fail closed: nothing is read, accepted or
-    # published on a guess, the exit status says so, and what the refusal says to do helps. (Reading and sending stand on
+    # published on a guess, the exit status says so, and what the refusal says to do helps. (Reading and sending
+    # stand on
     # the pin alone.)
     checkpoint = siege.spark.json("trust", "show")["checkpoint"]
     siege.send("mac", "spark", "while spark was away")
