@@ -32,10 +32,7 @@ from wire.keys.trust import prove, retire, sign_document
 from wire.protocol.encoding import Signer
 from wire.store import pin as pins
 from wire.store.incidents import Incident, list_
-from wire.store.paths import Settings
 from wire.store.pin import Pin
-from wire.verbs import operating
-from wire.verbs.here import Here
 
 NAME = "hub"
 """The wire's local name on every machine."""
@@ -85,7 +82,7 @@ class Siege:
     def send(self, sender: str | Machine, to: str, body: str = "honestly", **members: Any) -> str:
         """Let a machine's agent send a message, and return its id."""
         machine = sender if isinstance(sender, Machine) else self.machines[sender]
-        sent = Wire.open(environ=machine.env, as_=machine.name).send(to, body, **members)
+        sent = api(machine).send(to, body, **members)
         self.sent[sent.id] = journal(machine, sent.id)
         return sent.id
 
@@ -107,7 +104,7 @@ class Siege:
 
     def heal(self, machine: Machine) -> Report:
         """Let a machine put back what a forced history lacks."""
-        report = operating.heal(Here.find(settings(machine)))
+        report = api(machine).heal()
         assert report.failure is None, repr(report.failure)
         return report
 
@@ -291,13 +288,13 @@ def _refused(name: str) -> Machine:
 
 def site(machine: Machine) -> Site:
     """Return a machine's wire as a process on it would open it."""
-    here = Here.find(settings(machine))
+    here = api(machine).here
     return Site.open(here.settings, here.config)
 
 
-def settings(machine: Machine) -> Settings:
-    """Return a machine's settings, as the command line reads them from the environment."""
-    return Settings.from_environ(machine.env, str(machine.home))
+def api(machine: Machine) -> Wire:
+    """Return a machine's wire as the command line opens it."""
+    return Wire.open(as_=machine.name, environ=machine.env)
 
 
 def state(machine: Machine) -> Path:
@@ -357,7 +354,7 @@ def shown(machine: Machine) -> dict[str, bytes]:
 
 def read(machine: Machine) -> dict[str, bytes]:
     """Return what `shown` does, through the Python API."""
-    items = list(Wire.open(environ=machine.env, as_=machine.name).tail(everything=True).items)
+    items = list(api(machine).tail(everything=True).items)
     assert len({item.id for item in items}) == len(items)
     return {item.id: item.line.raw for item in items}
 
