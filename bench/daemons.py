@@ -13,6 +13,7 @@ from figures import Figure, ms, percentile
 from world import BODY, World, making, took
 
 from support.machine import Machine
+from wire.store.progress import Progress
 
 MESSAGES = 40
 WARM = 5
@@ -78,6 +79,8 @@ def idle() -> Iterator[Figure]:
         used = _processor_seconds(daemon.pid) - before
         passed = time.monotonic() - began
         changed = written.changes()
+        looked = Progress.load(here.site("spark").places).fetch_age(time.time())
+        assert looked is not None and looked < IDLE_SECONDS, "an idle daemon that does not look is no daemon"
         resident = _status_mib(daemon.pid, "VmRSS")
         most = _status_mib(daemon.pid, "VmHWM")
     how = f"one daemon that serves one wire, {passed:.0f} s, default configuration"
@@ -89,7 +92,7 @@ def idle() -> Iterator[Figure]:
         "%",
         "none",
         how,
-        beside={"processor time": ms(used)},
+        beside={"processor time": ms(used), "its last look at the remote": f"{looked:.0f} s before the end"},
     )
     yield Figure(
         "idle-rss",
