@@ -80,7 +80,8 @@ def idle() -> Iterator[Figure]:
         passed = time.monotonic() - began
         changed = written.changes()
         looked = Progress.load(here.site("spark").places).fetch_age(time.time())
-        assert looked is not None and looked < IDLE_SECONDS, "an idle daemon that does not look is no daemon"
+        if looked is None or looked > IDLE_SECONDS:
+            raise RuntimeError("the daemon did not look at the remote: it is not idle, it is dead")
         resident = _status_mib(daemon.pid, "VmRSS")
         most = _status_mib(daemon.pid, "VmHWM")
     how = f"one daemon that serves one wire, {passed:.0f} s, default configuration"

@@ -159,20 +159,21 @@ def _checked(segments: Sequence[Segment], chain: Chain, jobs: int) -> Iterator[C
         for segment in segments:
             yield check_segment(segment, chain)
         return
-    with ProcessPoolExecutor(jobs, initializer=_prepare, initargs=(chain,)) as pool:
-        waiting: list[Future[Checked]] = [pool.submit(_check, segment) for segment in segments]
+    with ProcessPoolExecutor(jobs, initializer=_prepare, initargs=(segments, chain)) as pool:
+        waiting: list[Future[Checked]] = [pool.submit(_check, index) for index in range(len(segments))]
         for future in waiting:
             yield future.result()
 
 
+_segments: Sequence[Segment]
 _chain: Chain
 
 
-def _prepare(chain: Chain) -> None:
-    """Give a worker process the trust once, instead of with every segment."""
-    global _chain
-    _chain = chain
+def _prepare(segments: Sequence[Segment], chain: Chain) -> None:
+    """Give a worker process everything at once: where processes are forked, it has it without a copy."""
+    global _segments, _chain
+    _segments, _chain = segments, chain
 
 
-def _check(segment: Segment) -> Checked:
-    return check_segment(segment, _chain)
+def _check(index: int) -> Checked:
+    return check_segment(_segments[index], _chain)

@@ -29,7 +29,7 @@ SIGNATURE_BYTES = 64
 
 def pae(payload_type: bytes, payload: bytes) -> bytes:
     """Return the DSSE v1 pre-authentication encoding of `payload`."""
-    return b"DSSEv1 %d %s %d %s" % (len(payload_type), payload_type, len(payload), payload)
+    return _encoded(b"", payload_type, payload)
 
 
 def b64(data: bytes) -> str:
@@ -124,10 +124,15 @@ def verify(public: bytes, signature: bytes, payload_type: bytes, payload: bytes)
     if len(public) != PUBLIC_BYTES or len(signature) != SIGNATURE_BYTES:
         return False
     try:
-        nacl.bindings.crypto_sign_open(signature + pae(payload_type, payload), public)
+        nacl.bindings.crypto_sign_open(_encoded(signature, payload_type, payload), public)
     except nacl.exceptions.BadSignatureError:
         return False
     return True
+
+
+def _encoded(before: bytes, payload_type: bytes, payload: bytes) -> bytes:
+    """Return the pre-authentication encoding behind other bytes, put together in one go."""
+    return b"%sDSSEv1 %d %s %d %s" % (before, len(payload_type), payload_type, len(payload), payload)
 
 
 def _few(data: bytes) -> bytes:

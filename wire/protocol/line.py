@@ -36,6 +36,8 @@ _PREFIX = re.compile(
 # Two bits of the 86th character belong to the signature; only these four spell the other four as zero.
 _TRAILER = re.compile(r',"key":"([0-9a-f]{32})","sig":"([A-Za-z0-9+/]{85}[AQgw]==)"\}')
 TRAILER_BYTES = 139
+_ELSEWHERE = frozenset((*FIXED, *TRAILING))
+"""What stands in the prefix and the trailer, and may not stand between them."""
 SIGNATURE_MEMBER_BYTES = 98
 
 
@@ -235,9 +237,9 @@ def _optional(line: Line) -> dict[str, Any]:
         raise LineError(Code.SCHEMA, str(error)) from error
     if not members:
         raise LineError(Code.SCHEMA, "not JSON: two commas without a member between them")
-    for name in members:
-        if name in FIXED or name in TRAILING:
-            raise LineError(Code.SCHEMA, f"duplicate key {name!r}")
+    if not _ELSEWHERE.isdisjoint(members):
+        name = next(name for name in members if name in _ELSEWHERE)
+        raise LineError(Code.SCHEMA, f"duplicate key {name!r}")
     return members
 
 
