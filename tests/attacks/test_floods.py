@@ -21,7 +21,7 @@ from wire.keys import requests
 CHANNEL = "mac/spark"
 MB = 1 << 20
 HUGE = size(24, 200, "megabytes of a huge blob")
-FILES = size(1500, 10_000, "junk files of each kind")
+FILES = size(800, 10_000, "junk files of each kind")
 MEMORY = 100
 """Megabytes above an ordinary sync that a flood may cost."""
 SECONDS = 60

@@ -5,12 +5,15 @@ on every machine that sees it, until a tip carries everything again: by itself, 
 """
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from support import hostile_host as hostile
-from support.besieged import Siege, git, incidents, pin, shown, tail
+from support.besieged import Siege, Template, all_incidents, git, incidents, pin, shown, tail
 from support.hostile_host import HostileHost
+from support.machine import Machine
+from support.remote import BareRemote
 
 FORCED = "FORCED wire"
 LAST = {"PREFIX lee/mac", "PREFIX lee/spark"}
@@ -167,7 +170,7 @@ def test_two_heal_at_once(siege: Siege) -> None:
 
 def test_heal_where_nothing_is_missing(siege: Siege) -> None:
     tip = siege.host.tip
-    siege.heal(siege.mac)
+    siege.mac.wire("heal")
     assert siege.host.tip == tip
     siege.check()
 
@@ -178,14 +181,22 @@ def test_healers_who_know_different_parts(siege: Siege) -> None:
     siege.sync(siege.mac, siege.spark)
     siege.host.roll_back(2)
     siege.sync(siege.spark, siege.lee)
-    siege.heal(siege.lee)
+    _do_what_is_said(siege, siege.lee)
     siege.sync(siege.spark)
-    if _frozen(siege) == {"spark"}:
-        siege.heal(siege.spark)
+    assert _frozen(siege) == {"spark"}
+    _do_what_is_said(siege, siege.spark)
     siege.settle()
     siege.flows(("mac", "spark"), ("spark", "lee"))
     # mac knows the same as spark, so that for it nothing was ever missing.
     siege.check(lee={FORCED, *LAST}, spark={FORCED, "PREFIX mac/spark", *LAST})
+
+
+def _do_what_is_said(siege: Siege, machine: Machine) -> None:
+    """Run the command that the incident names, as a person would."""
+    (told,) = all_incidents(machine, "FORCED")
+    assert "`wire heal`" in told.next_step
+    assert machine.wire("heal", check=False).status in (0, 4)
+    assert pin(machine).frozen is None
 
 
 # What happened between two looks
@@ -277,3 +288,19 @@ def test_evil_replace_in_the_clone(siege: Siege) -> None:
     siege.settle()
     siege.flows(("mac", "spark"), ("spark", "mac"))
     siege.check()
+
+
+def test_objects_named_by_sha_256(tmp_path: Path, machines: Callable[..., Machine]) -> None:
+    # The same in a repository whose objects have longer names, since ids are computed here as well as asked for.
+    siege = Template(tmp_path / "template", object_format="sha256").copy(
+        tmp_path, BareRemote(tmp_path / "hub.git", object_format="sha256"), machines
+    )
+    assert len(siege.host.tip) == 64
+    siege.host.flash(lambda: siege.host.rewrite("mac/spark", 2))
+    siege.host.replace_segment("lee/spark", hostile.File(b"elsewhere", "120000"))
+    siege.sync(siege.spark)
+    siege.host.squash()
+    siege.settle()
+    siege.flows(("lee", "spark"))
+    raised = {"PREFIX mac/spark", "SIGNATURE mac/spark", "PREFIX lee/spark", "SHAPE wire", FORCED}
+    siege.check(spark=raised, mac=incidents(siege.mac), lee=incidents(siege.lee))

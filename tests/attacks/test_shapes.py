@@ -132,35 +132,41 @@ def test_names_that_no_wire_has(siege: Siege) -> None:
 
 
 def test_tree_that_no_checkout_may_have(siege: Siege) -> None:
-    # `.git` and `..` as names in a tree: git's own checks refuse them, but a commit may hold them. Whoever pushed one
-    # must not be able to stop the wire for ever, since history keeps it.
-    evil = _tree(siege, [(b"100644", b".git", b"[core]\n\tfsmonitor = evil\n"), (b"100644", b"..", b"up\n")])
-    old = gitcmd.line(siege.remote.path, "rev-parse", f"{siege.host.tip}^{{tree}}")
-    listed = gitcmd.git(siege.remote.path, "ls-tree", "-z", old)
-    # mktree checks no names.
-    tree = (
-        gitcmd.git(
-            siege.remote.path, "mktree", "-z", "--missing", input=listed + b"040000 tree %s\tsub\0" % evil.encode()
-        )
-        .decode()
-        .strip()
-    )
-    commit = gitcmd.line(siege.remote.path, "commit-tree", tree, "-p", siege.host.tip, "-m", "names")
-    siege.host.put_back(commit)
+    # `.git`, `.` and `..` as names in trees, outside and below `_coordination/`: git's own checks refuse them, but a
+    # commit may hold them. Whoever pushed one must not be able to stop the wire for ever, since history keeps it.
+    evil = _tree(siege, {b".git": b"[core]\n\tfsmonitor = evil\n", b"..": b"up\n", b".": b"here\n", b"GIT~1": b"x\n"})
+    siege.host.put_back(_commit(siege, {b"_coordination/mac": evil, b"_coordination": evil, b"": evil}))
     siege.sync(siege.spark)
     siege.send("mac", "spark", "going on")
     siege.settle()
     siege.check(everyone={SHAPE})
+    assert not [path for path in siege.remote.files() if "sub/" in path and path.startswith(ROOT)], "mac left them out"
+    assert [path for path in siege.remote.files() if "sub/" in path], "and nobody deletes what stands outside"
     for machine in siege.machines.values():
         assert not all_incidents(machine, "CLONE_STATE", "CORRUPT", "UNKNOWN")
 
 
-def _tree(siege: Siege, entries: list[tuple[bytes, bytes, bytes]]) -> str:
+def _tree(siege: Siege, files: dict[bytes, bytes]) -> bytes:
+    """Return a tree of files; `mktree` checks no names."""
     made = b""
-    for mode, name, data in entries:
+    for name, data in files.items():
         blob = gitcmd.git(siege.remote.path, "hash-object", "-w", "--stdin", input=data).strip()
-        made += mode + b" blob " + blob + b"\t" + name + b"\0"
-    return gitcmd.git(siege.remote.path, "mktree", "-z", input=made).decode().strip()
+        made += b"100644 blob " + blob + b"\t" + name + b"\0"
+    return gitcmd.git(siege.remote.path, "mktree", "-z", input=made).strip()
+
+
+def _commit(siege: Siege, subtrees: dict[bytes, bytes]) -> str:
+    """Return a commit like the tip's, with a tree called `sub` in some of its folders; the deeper folders first."""
+    put: dict[bytes, bytes] = {}
+    tree = b""
+    for folder, sub in subtrees.items():
+        at = f"{siege.host.tip}:{folder.decode()}"
+        listed = gitcmd.git(siege.remote.path, "ls-tree", "-z", at).split(b"\0")[:-1]
+        entries = [entry for entry in listed if entry.partition(b"\t")[2] not in put]
+        entries += [b"040000 tree %s\t%s" % (oid, name) for name, oid in put.items()] + [b"040000 tree %s\tsub" % sub]
+        tree = gitcmd.git(siege.remote.path, "mktree", "-z", input=b"\0".join(entries) + b"\0").strip()
+        put = {folder.rpartition(b"/")[2]: tree}
+    return gitcmd.line(siege.remote.path, "commit-tree", tree.decode(), "-p", siege.host.tip, "-m", "names")
 
 
 def test_folder_of_an_unknown_name(siege: Siege) -> None:

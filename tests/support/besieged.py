@@ -233,9 +233,10 @@ class Siege:
 class Template:
     """A wire with a past that nobody uses, to be copied."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, object_format: str = "sha1") -> None:
+        folder.mkdir(exist_ok=True)
         self._folder = folder
-        self._remote = BareRemote(folder / "hub.git")
+        self._remote = BareRemote(folder / "hub.git", object_format=object_format)
         machines = {name: _machine(folder, name) for name in NAMES}
         mac = machines["mac"]
         checkpoint = mac.json("init", self._remote.url, "--as", "mac")["checkpoint"]

@@ -239,7 +239,7 @@ class HostileHost:
     def recreate(self) -> None:
         """Delete the repository and create it again, empty."""
         path, branch = self.remote.path, self.remote.branch
-        shutil.rmtree(path)
+        shutil.rmtree(path)  # (its hooks and settings go with it)
         self.remote = BareRemote(path, branch=branch)
 
     def evil_merge(self, changes: Changes) -> str:
