@@ -16,6 +16,9 @@ from wire.protocol.chain import lines_of
 from wire.protocol.encoding import LINE_TYPE, new_seed, pae
 from wire.protocol.line import Line, parse
 
+FREE = 1.9
+"""Processors that two workers have got where nobody else wanted them."""
+
 
 def batch() -> Figure:
     """Measure sending a batch through the API, durably, against signing the same bytes."""
@@ -91,6 +94,13 @@ def verification(here: World) -> tuple[Figure, Figure]:
         warm=0,
     )
     floor = "nacl.bindings.crypto_sign_open over the same messages on one core"
+    cores, alone = statistics.median(got), sum(one.floor) / lines / statistics.median(used)
+    free = cores >= FREE
+    clock = (
+        "wall clock"
+        if free
+        else f"processor time, all of ours and half of the workers', since it got only {cores:.2f} cores"
+    )
     return (
         Figure(
             "verify-one",
@@ -106,18 +116,17 @@ def verification(here: World) -> tuple[Figure, Figure]:
         Figure(
             "verify-two",
             f"full verification of a {lines:,}-line history on two cores, over raw PyNaCl verification on one",
-            two.share,
+            two.share if free else alone,
             1.5,
             "x",
             f"{floor}, {1e6 * statistics.median(two.floor):.1f} us a line, another {PAIRS}th of them in each pair",
-            f"reverify.check_all with jobs=2 over everything, wall clock, {PAIRS} alternating pairs",
+            f"reverify.check_all with jobs=2 over everything, {clock}, {PAIRS} alternating pairs",
             at_most=False,
             beside={
                 "ours": f"{1e6 * statistics.median(two.ours):.1f} us a line",
-                "cores that it got": f"{statistics.median(got):.2f}",
-                "with two cores to itself, by processor time": (
-                    f"{sum(one.floor) / lines / statistics.median(used):.2f} x (half of the workers' and all of ours)"
-                ),
+                "cores that it got": f"{cores:.2f}",
+                "by the wall clock": f"{two.share:.2f} x",
+                "by processor time": f"{alone:.2f} x",
             },
         ),
     )
