@@ -94,7 +94,7 @@ class _Service:
     # The beginning and the end
 
     def begin(self) -> None:
-        """Take every wire, watch, and say that we are ready."""
+        """Take every wire, watch, show life, and say that we are ready."""
         with suppress(WireError):
             private_folder(self._settings.runtime_dir)  # for ssh's shared connections
         threading.excepthook = self._crashed
@@ -110,6 +110,7 @@ class _Service:
         until = time.monotonic() + _READY_SECONDS
         for worker in self._workers.values():
             worker.watching.wait(max(0.0, until - time.monotonic()))
+            worker.show_life(time.monotonic())
         self._log.info("ready", pid=os.getpid(), wires=",".join(self._wanted) or "none")
         self._notifier.tell(READY)
 
