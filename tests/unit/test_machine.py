@@ -3,6 +3,7 @@
 A small program stands in for `wire`, so that each way in which a daemon can misbehave is at hand.
 """
 
+import re
 import signal
 import subprocess
 import sys
@@ -10,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from support import procs
+from support import procs, sizes, warm
 from support.machine import CommandFailed, Machine
+from support.team import bodies
+from support.waiting import eventually
 
 STAND_IN = f"""#!{sys.executable}
 import json, os, signal, socket, subprocess, sys, time
@@ -108,6 +111,60 @@ def test_segments_stand_in_the_only_clone(machine):
     machine.clone("home").mkdir(parents=True)
     expected = machine.wire_home / "clones/home/_coordination/mac/spark/000001.jsonl"
     assert machine.segment("mac/spark") == expected
+
+
+# Commands that are forked (support.warm)
+
+
+def test_a_forked_command_is_like_a_started_one(team, monkeypatch):
+    team.mac.send("spark", "hello")
+    team.settle()
+    for args in (
+        ("--version",),
+        ("tail", "-n", "5", "--json", "--as", "spark"),
+        ("send", "nobody", "x", "--wire", "none"),
+        ("thread", "--bad"),
+        ("send", "spark", "--json"),
+        ("verify", "--json"),
+    ):
+        forked = team.spark.wire(*args, input='{"body": 7}', check=False)
+        monkeypatch.setattr(sizes, "FULL", True)
+        started = team.spark.wire(*args, input='{"body": 7}', check=False)
+        monkeypatch.setattr(sizes, "FULL", False)
+        assert (forked.status, forked.err) == (started.status, started.err)
+        assert _without_times(forked) == _without_times(started)
+
+
+def _without_times(result):
+    return re.sub(r"\d+(\.\d+)?", "N", result.stdout)
+
+
+def test_a_forked_command_sees_its_own_environment_folder_and_input(team, tmp_path):
+    assert "nothing" in team.mac.wire("tail", env={"WIRE_NAME": "nothing"}, check=False).stderr
+    assert team.mac.wire("tail", env={"WIRE_NAME": "hub"}).status == 0
+    (tmp_path / "body.txt").write_text("from the folder")
+    team.mac.send("spark", "--file", "body.txt", cwd=tmp_path)
+    team.mac.send("spark", "-", input="from the input")
+    team.settle()
+    assert bodies(team.spark.wire("tail", "--json")) == ["from the folder", "from the input"]
+
+
+@pytest.mark.parametrize("changes", [{"LC_ALL": "C"}, {"PYTHONUTF8": "0"}, {"LANG": None}])
+def test_what_changes_how_an_interpreter_starts_is_started(team, changes):
+    assert warm.serves(team.mac.environ())
+    assert not warm.serves(team.mac.environ(changes))
+
+
+def test_a_forked_command_that_hangs_is_killed(team):
+    team.mac.wire("status", check=False)
+    idle = _forked()
+    with pytest.raises(subprocess.TimeoutExpired):
+        team.mac.wire("tail", "-f", timeout=0.5)
+    eventually(lambda: _forked() == idle)
+
+
+def _forked():
+    return len([one for one in procs.processes() if f"{warm.__file__} " in one.command and one.parent != 1])
 
 
 # The daemon
