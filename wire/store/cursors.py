@@ -22,6 +22,9 @@ from wire.protocol.strictjson import dumps, loads
 from wire.store.files import atomic_write, locked, move_aside, read_bytes
 from wire.store.pin import position
 
+DEFAULT_READER = "tail"
+"""The reader that stands for the agent itself: what it was shown, the agent has read."""
+
 VERSION = 1
 _WAIT = 10.0
 _SHORT_WAIT = 1.0

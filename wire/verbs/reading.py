@@ -18,6 +18,7 @@ from wire.protocol.chain import Position
 from wire.protocol.line import Line, LineError, content
 from wire.protocol.names import parse_id, split_channel
 from wire.store import cursors, reading
+from wire.store.cursors import DEFAULT_READER
 from wire.store.pin import Pin
 from wire.store.progress import Progress
 from wire.store.reading import CloneSource, Read, Source
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 CLOCK_TOLERANCE_SECONDS = 120.0
 """How far ahead of our first sight an author's clock may be before the message is flagged."""
-DEFAULT_READER = "tail"
 
 
 class Item(NamedTuple):
