@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from wire.keys.trust import Chain
     from wire.store.incidents import Incident
     from wire.store.pin import Pin
+    from wire.verbs.inbox import Inbox, Picked
+    from wire.verbs.look import Item
     from wire.verbs.operating import Approval
-    from wire.verbs.reading import Filters, Item, Reading
+    from wire.verbs.reading import Filters, Reading
     from wire.verbs.sending import Draft, Outcome, Sent
     from wire.verbs.watching import Verified
 
@@ -127,6 +129,22 @@ class Wire:
         from wire.verbs import reading
 
         return reading.tail(self.here, filters or reading.Filters(), **how)
+
+    def inbox(self, filters: "Filters | None" = None, **how: Any) -> "Inbox":
+        """Return what is unread, message by message; call its `save(shown)` after they were handed over.
+
+        Args:
+            how: `reader`, `limit`, as of `wire.verbs.inbox.unread`.
+        """
+        from wire.verbs import inbox
+
+        return inbox.unread(self.here, filters, **how)
+
+    def read(self, ids: Sequence[str], *, reader: str | None = None) -> "Picked":
+        """Return messages by their ids; call its `save()` after they were handed over."""
+        from wire.verbs import inbox
+
+        return inbox.read(self.here, ids, reader=reader)
 
     def changes(self, pause: Callable[[float], object] | None = None) -> Iterator[None]:
         """Yield once, and then whenever something was accepted; see `wire.verbs.following.changes`."""

@@ -59,6 +59,8 @@ NOTHING_NEW = (ALWAYS - {"wire.keys"}) | {
     "wire.store.cursors",
     "wire.store.progress",
     "wire.store.reading",
+    "wire.verbs.health",
+    "wire.verbs.look",
     "wire.verbs.order",
     "wire.verbs.reading",
 }

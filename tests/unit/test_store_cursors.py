@@ -59,6 +59,27 @@ def test_saving_what_is_saved_writes_nothing(tmp_path: Path) -> None:
     assert (tmp_path / "mac.tail.json").stat().st_ino == before
 
 
+def test_what_was_read_out_of_turn_stands_beyond_until_the_gap_closes(tmp_path: Path) -> None:
+    folder = str(tmp_path)
+    cursors.save(folder, "mac", "tail", {"spark/mac": at(2)}, beyond={"spark/mac": {4: "4" * 64, 2: "2" * 64}})
+    cursors.save(folder, "mac", "tail", {}, beyond={"spark/mac": {6: "6" * 64}, "spark/all": {9: "9" * 64}})
+    found = cursors.load(folder, "mac", "tail")
+    assert found.positions == {"spark/mac": at(2)}
+    assert found.beyond == {"spark/mac": {4: "4" * 64, 6: "6" * 64}, "spark/all": {9: "9" * 64}}
+    cursors.save(folder, "mac", "tail", {"spark/mac": at(4)})
+    assert cursors.load(folder, "mac", "tail").beyond == {"spark/mac": {6: "6" * 64}, "spark/all": {9: "9" * 64}}
+    cursors.save(folder, "mac", "tail", {"spark/mac": at(6), "spark/all": at(9)})
+    assert cursors.load(folder, "mac", "tail") == Cursors({"spark/all": at(9), "spark/mac": at(6)})
+
+
+def test_what_stands_beyond_is_bounded(tmp_path: Path) -> None:
+    many = {n: f"{n:064x}" for n in range(2, cursors.BEYOND_MAX + 12)}
+    cursors.save(str(tmp_path), "mac", "tail", {}, beyond={"spark/mac": many})
+    kept = cursors.load(str(tmp_path), "mac", "tail").beyond["spark/mac"]
+    assert len(kept) == cursors.BEYOND_MAX
+    assert max(kept) == max(many)
+
+
 SAVE = """
 import sys
 from wire.protocol.chain import Position
@@ -95,6 +116,9 @@ GOOD = json.dumps({"v": 1, "channels": {"spark/mac": [3, "a" * 64, 1, 300]}}).en
         pytest.param(GOOD.replace(b"[3,", b"[-3,"), id="a negative number"),
         pytest.param(GOOD.replace(b"[3,", b"[true,"), id="a bool"),
         pytest.param(GOOD.replace(b"aaaa", b"aaa"), id="a short head"),
+        pytest.param(GOOD.rstrip()[:-1] + b',"beyond":{"spark/mac":{"4":"abc"}}}', id="a short head beyond"),
+        pytest.param(GOOD.rstrip()[:-1] + b',"beyond":{"../mac":{}}}', id="no channel beyond"),
+        pytest.param(GOOD.rstrip()[:-1] + b',"beyond":[]}', id="a list beyond"),
         pytest.param(b'{"v":1,"channels":' + b"[" * 2000 + b"]" * 2000 + b"}", id="deep"),
     ],
 )

@@ -18,6 +18,8 @@ _COMMANDS = {
     "send": "messages",
     "reply": "messages",
     "tail": "reading",
+    "inbox": "inbox",
+    "read": "inbox",
     "show": "reading",
     "log": "reading",
     "thread": "reading",

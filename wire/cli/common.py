@@ -46,6 +46,13 @@ def json_option(command: Command) -> Command:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")(command)
 
 
+def reader_option(command: Command) -> Command:
+    """Add `--reader`: whose place counts and moves."""
+    return click.option("--reader", metavar="NAME", help="Whose place; else WIRE_READER, or the agent's own (tail).")(
+        command
+    )
+
+
 def _remember(key: str) -> Callable[[click.Context, click.Parameter, str | None], None]:
     def callback(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
         if value is not None:

@@ -1,16 +1,18 @@
 """tail, show, log, thread."""
 
 import time
+from contextlib import nullcontext
 from typing import Any
 
 import click
 
-from wire.cli.common import choosing, json_option, wire_of
+from wire.cli.common import choosing, json_option, reader_option, wire_of
 from wire.cli.console import flush, hand_over, leave, reader_gone, warn
 from wire.cli.shown import Printer
 from wire.errors import DONE, INTEGRITY, REMOTE
+from wire.verbs.health import Health
 from wire.verbs.order import since_text
-from wire.verbs.reading import Filters, Health
+from wire.verbs.reading import Filters, Held, claim
 
 _BATCH_SAVE = 200
 
@@ -25,7 +27,7 @@ _BATCH_SAVE = 200
 @click.option("--thread", metavar="ID", help="Only of this conversation.")
 @click.option("--since", metavar="TIME", help="Only first seen since: 30m, 2h, 7d, or a UTC time.")
 @click.option("--peek", is_flag=True, help="Leave the cursor where it is.")
-@click.option("--reader", default="tail", show_default=True, metavar="NAME", help="Whose cursor.")
+@reader_option
 @json_option
 @choosing
 @click.pass_context
@@ -40,7 +42,7 @@ def tail(
     thread: str | None,
     since: str | None,
     peek: bool,
-    reader: str,
+    reader: str | None,
     as_json: bool,
 ) -> None:
     """Show new verified messages for this agent, oldest first.
@@ -76,11 +78,14 @@ def tail(
         found.save()
         return shown, found.health
 
-    shown, health = once(True)
-    if follow:
-        for _ in wire.changes(_pause):
-            once(False)
-    status, result = _ending(health, shown)
+    moves = not (peek or everything or count is not None or filters.by_content)
+    with claim(wire.here, reader=reader, what="wire tail") if moves else nullcontext(Held()) as held:
+        printer.shared(held.warning)
+        shown, health = once(True)
+        if follow:
+            for _ in wire.changes(pause):
+                once(False)
+    status, result = ending(health, shown)
     if not shown:
         printer.nothing(result, health)
     elif status != DONE:
@@ -126,13 +131,13 @@ def thread(ctx: click.Context, message_id: str, as_json: bool) -> None:
         printer.item(item)
 
 
-def _pause(seconds: float) -> None:
+def pause(seconds: float) -> None:
     """Wait, and notice a reader that went away at once, not only with the next message."""
     if reader_gone(seconds):
         raise BrokenPipeError
 
 
-def _ending(health: Health, shown: int) -> tuple[int, str]:
+def ending(health: Health, shown: int) -> tuple[int, str]:
     """Return the exit status of a reading and what to call it."""
     if health.lost:
         return INTEGRITY, "lost-place"

@@ -1,14 +1,13 @@
 """How messages are printed: for people, one line per message in pipes, or JSON with the signed bytes."""
 
 import json
-import time
 from typing import Any
 
 from wire.cli.console import is_terminal, say, say_json, styled, warn, write
+from wire.verbs.health import Health, concerning
 from wire.verbs.here import Here
-from wire.verbs.order import seconds_of
-from wire.verbs.reading import Health, Item, concerning
-from wire.verbs.render import age, block, body_text, one_line
+from wire.verbs.look import Item
+from wire.verbs.render import CARD_CHARACTERS, WHOLE, age, age_of, card, line, one_line
 from wire.verbs.states import STATES
 
 
@@ -24,14 +23,21 @@ class Printer:
         if self._json:
             write(as_json(item))
         elif self._terminal:
-            say(_for_people(item))
+            self._card(item, CARD_CHARACTERS)
         else:
-            say(_in_one_line(item))
+            say(line(item))
+
+    def card(self, item: Item) -> None:
+        """Print one message with its whole text, in the readable form wherever it goes."""
+        if self._json:
+            write(as_json(item))
+        else:
+            self._card(item, WHOLE)
 
     def nothing(self, result: str, health: Health) -> None:
         """Say that nothing was shown, and how far that can be trusted."""
         if self._json:
-            say_json({"result": result, **_health(health)})
+            say_json({"result": result, **health_json(health)})
         else:
             warn(_explain(result, health))
 
@@ -39,15 +45,27 @@ class Printer:
         """Say what has to be known beside the messages that were shown."""
         warn(_explain(result, health))
 
+    def shared(self, warning: str | None) -> None:
+        """Say that another live process reads from the same place, if one does."""
+        if warning is None:
+            return
+        if self._json:
+            say_json({"warning": "shared-reader", "text": warning})
+        warn(warning)
+
     def whole(self, here: Here, item: Item) -> None:
         """Print one message with everything known about it."""
         facts = _facts(here, item)
         if self._json:
             write(as_json(item, facts))
             return
-        say(_for_people(item, whole=True))
+        self._card(item, WHOLE)
         for name, value in facts.items():
             say(f"  {name}: {one_line(value if isinstance(value, str) else json.dumps(value), 400)}")
+
+    def _card(self, item: Item, limit: int) -> None:
+        head, _, rest = card(item, limit).partition("\n")
+        say(f"{styled(head, bold=True)}\n{rest}")
 
 
 def as_json(item: Item, more: dict[str, Any] | None = None) -> bytes:
@@ -59,7 +77,7 @@ def as_json(item: Item, more: dict[str, Any] | None = None) -> bytes:
         "verdict": item.verdict,
         "state": item.state,
         "ts": item.line.ts,
-        "age_s": round(max(0.0, time.time() - seconds_of(item.line.ts)), 1),
+        "age_s": round(age_of(item), 1),
         "first_seen": item.first_seen,
         "commit": item.commit,
         "flags": list(item.flags),
@@ -73,36 +91,8 @@ def as_json(item: Item, more: dict[str, Any] | None = None) -> bytes:
     return start[:-1] + b',"line":' + item.line.raw + b"}\n"
 
 
-def _for_people(item: Item, *, whole: bool = False) -> str:
-    seen = age(max(0.0, time.time() - seconds_of(item.line.ts)))
-    head = f"{item.id}  {item.line.type}  {seen} ago"
-    members = item.members
-    if members is None:
-        return f"{styled(head, bold=True)}\n  (cannot be shown: {one_line(item.why)})"
-    marks = [one_line(str(members[name])) for name in ("priority", "needs") if name in members]
-    marks += [f"re {members['re']}"] if "re" in members else []
-    marks += ["ack required"] if members.get("ack_required") else []
-    marks += list(item.flags)
-    lines = [styled(head, bold=True) + (f"  [{', '.join(marks)}]" if marks else "")]
-    if "subject" in members:
-        lines.append("  " + one_line(members["subject"]))
-    if "body" in members:
-        lines.append(block(body_text(members), 1 << 20 if whole else 4000))
-    lines += [f"  ref {one_line(ref)}" for ref in members.get("refs", ())]
-    return "\n".join(lines)
-
-
-def _in_one_line(item: Item) -> str:
-    if item.members is None:
-        return f"{item.id} {item.line.type} (cannot be shown: {one_line(item.why)})"
-    subject = f"{one_line(item.members['subject'])}: " if "subject" in item.members else ""
-    flags = f" [{','.join(item.flags)}]" if item.flags else ""
-    return f"{item.id} {item.line.type}{flags} {subject}{one_line(body_text(item.members, compact=True), 2000)}"
-
-
 def _facts(here: Here, item: Item) -> dict[str, Any]:
-    line = item.line
-    pin = here.pin()
+    line, pin = item.line, here.pin()
     facts: dict[str, Any] = {
         "verdict": item.verdict,
         "state": item.state,
@@ -122,10 +112,14 @@ def _facts(here: Here, item: Item) -> dict[str, Any]:
     return facts
 
 
-def _health(health: Health) -> dict[str, Any]:
+def health_json(health: Health) -> dict[str, Any]:
+    """Return for programs how far a reading can be trusted."""
     return {
         "last_fetch_age_s": None if health.age is None else round(health.age, 1),
         "looked": health.looked,
+        "degraded": health.degraded,
+        "reason": health.reason,
+        "daemon": health.daemon,
         "incidents": [{"id": one.id, "code": one.code, "scope": one.scope} for one in health.concerning],
         "lost": list(health.lost),
     }
@@ -143,5 +137,6 @@ def _explain(result: str, health: Health) -> str:
         return (
             f"nothing new is here, but the last successful fetch was {age(health.age)}"
             f"{' ago' if health.age is not None else ''}, so nobody knows; see `wire status`, or run `wire sync`"
+            + ("" if health.daemon else " (no daemon is running here)")
         )
-    return f"nothing new; last successful fetch {age(health.age)} ago"
+    return f"nothing new; {health.sentence()}"

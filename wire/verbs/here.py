@@ -37,3 +37,12 @@ class Here(NamedTuple):
             UsageError: several and none chosen, or an unknown one; the text lists them.
         """
         return configs.choose_agent(self.config, self.settings)
+
+    def reader(self, name: str | None = None) -> str:
+        """Return the reader whose place counts: the named one, that of `WIRE_READER`, or the agent's own.
+
+        A session that an agent started reads with one of its own, so that it takes nothing from its parent.
+        """
+        from wire.store.cursors import DEFAULT_READER
+
+        return name or self.settings.environ.get("WIRE_READER") or DEFAULT_READER

@@ -1,0 +1,140 @@
+"""inbox, read."""
+
+from typing import Any
+
+import click
+
+from wire.cli.common import choosing, json_option, reader_option, wire_of
+from wire.cli.console import flush, hand_over, leave, say, say_json, warn
+from wire.cli.reading import ending
+from wire.cli.shown import Printer, health_json
+from wire.errors import DONE
+from wire.verbs.inbox import LIMIT, Inbox
+from wire.verbs.look import Item
+from wire.verbs.reading import DEFAULT_READER, Filters, claim
+from wire.verbs.render import age_of, asked, facts, quoted, wants_answer
+
+
+@click.command()
+@click.argument("senders", metavar="[FROM]...", nargs=-1)
+@click.option("--full", is_flag=True, help="The messages' texts, too.")
+@click.option("-n", "limit", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")
+@reader_option
+@json_option
+@choosing
+@click.pass_context
+def inbox(
+    ctx: click.Context, senders: tuple[str, ...], full: bool, limit: int, reader: str | None, as_json: bool
+) -> None:
+    """List what is unread: ids, subjects, ages, and what asks for an answer.
+
+    Listing reads nothing, with --full neither: `wire read ID` and `wire tail` do. The exit status is that of
+    `wire tail`: 0 also where nothing is new, 4 for an open incident or a lost place, 6 where nobody could look.
+    """
+    wire = wire_of(ctx)
+    box = wire.inbox(Filters(frozenset(senders)), reader=reader, limit=min(limit, LIMIT))
+    status, result = ending(box.health, box.total)
+    if as_json:
+        say_json(_as_json(box, "unread" if result == "shown" else result, full))
+    else:
+        for text in (*box.health.lost, *box.health.damaged):
+            warn(text)
+        _print(box, full)
+    flush()
+    if status != DONE and not as_json:
+        Printer(False).beside(result, box.health)
+    leave(status)
+
+
+@click.command()
+@click.argument("ids", metavar="ID...", nargs=-1, required=True)
+@click.option("--peek", is_flag=True, help="Leave them unread.")
+@reader_option
+@json_option
+@choosing
+@click.pass_context
+def read(ctx: click.Context, ids: tuple[str, ...], peek: bool, reader: str | None, as_json: bool) -> None:
+    """Show messages with their whole texts; then they are no longer unread.
+
+    They are taken as read only after the output was taken. In any order: what stands between them stays unread.
+    """
+    wire = wire_of(ctx)
+    printer = Printer(as_json)
+    with claim(wire.here, reader=reader, what="wire read") as held:
+        printer.shared(None if peek else held.warning)
+        picked = wire.read(ids, reader=reader)
+        for item in picked.items:
+            printer.card(item)
+        hand_over()
+        if not peek:
+            picked.save()
+    status, result = ending(picked.health, len(picked.items))
+    if status != DONE:
+        printer.beside(result, picked.health)
+    leave(status)
+
+
+def _print(box: Inbox, full: bool) -> None:
+    many = f"{box.total} unread message{'' if box.total == 1 else 's'}"
+    whose = f"{box.agent} on {box.wire}" + ("" if box.reader == DEFAULT_READER else f", reader {box.reader}")
+    senders = ", ".join(f"{name} {count}" for name, count in sorted(box.senders.items()))
+    say(f"{many} for {whose}{f' ({senders})' if senders else ''}; {box.health.sentence()}")
+    printer = Printer(False)
+    for item in box.items:
+        if full:
+            printer.card(item)
+        else:
+            say(_row(item))
+    if box.left:
+        say(f"  … {box.left} more; `wire inbox -n {LIMIT}` lists up to {LIMIT}, `wire tail` reads on")
+    answers = [item.id for item in box.items if wants_answer(item)]
+    if answers:
+        say(f"an answer is asked for by {', '.join(answers[:10])}{' …' if len(answers) > 10 else ''}")
+    if box.items:
+        say(f"read: wire read {box.items[0].id}   all: wire tail   answer: wire reply ID TEXT")
+
+
+def _row(item: Item) -> str:
+    """Return one message on one line; of its author's text only the subject, or that there is none."""
+    if item.members is None:
+        return f"  {facts(item)}  (cannot be shown)"
+    subject = item.members.get("subject")
+    size = len(item.line.raw)
+    return f"  {facts(item)}, {size} bytes" + (f"  | {quoted(subject, 100)}" if subject else "")
+
+
+def _as_json(box: Inbox, result: str, full: bool) -> dict[str, Any]:
+    return {
+        "result": result,
+        "agent": box.agent,
+        "wire": box.wire,
+        "reader": box.reader,
+        "unread": box.total,
+        "senders": dict(box.senders),
+        "left": box.left,
+        "messages": [_about(item, full) for item in box.items],
+        **health_json(box.health),
+    }
+
+
+def _about(item: Item, full: bool) -> dict[str, Any]:
+    members = item.members or {}
+    about: dict[str, Any] = {
+        "id": item.id,
+        "from": item.line.sender,
+        "to": item.line.recipient,
+        "type": item.line.type,
+        "verdict": item.verdict,
+        "ts": item.line.ts,
+        "age_s": round(age_of(item), 1),
+        "asks": asked(item),
+        "wants_answer": wants_answer(item),
+        "flags": list(item.flags),
+        "bytes": len(item.line.raw),
+    }
+    about |= {name: members[name] for name in ("thread", "re", "subject") if name in members}
+    if item.members is None:
+        about["why"] = item.why
+    elif full and "body" in members:
+        about["body"] = members["body"]
+    return about

@@ -1,0 +1,93 @@
+"""How far a reading can be trusted: when this machine last looked, whether anybody looks, and what is wrong.
+
+Every surface that shows messages carries this beside them, because "nothing new", "could not look" and "lost my place"
+are different answers.
+"""
+
+import os
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from wire.store.files import is_locked
+from wire.store.progress import ALIVE_SECONDS, Progress
+from wire.verbs.here import Here
+from wire.verbs.render import age as age_text
+
+if TYPE_CHECKING:
+    from wire.store.incidents import Incident
+
+
+class Health(NamedTuple):
+    """What a reader has to know beside the messages.
+
+    Attributes:
+        age: seconds since the last successful fetch, None for never.
+        looked: whether that is recent enough to say "nothing new".
+        concerning: open incidents about what was asked.
+        lost: channels in which the reader's place was lost, with the reason; they are read from the beginning again.
+        damaged: clone files that do not hold the accepted bytes; another copy was read.
+        reason: why new messages may be missing: `never-synced`, `no-daemon`, `stale`, or the reason of the last look's
+            failure; empty when all is well.
+        daemon: whether a daemon is alive, so that messages come by themselves.
+    """
+
+    age: float | None
+    looked: bool
+    concerning: "tuple[Incident, ...]" = ()
+    lost: tuple[str, ...] = ()
+    damaged: tuple[str, ...] = ()
+    reason: str = ""
+    daemon: bool = True
+
+    @property
+    def degraded(self) -> bool:
+        """Whether messages may be missing, or come by nobody."""
+        return bool(self.reason or self.lost)
+
+    def sentence(self) -> str:
+        """Return for people how old the last look is, and what keeps new messages away."""
+        fetched = "nothing was fetched yet" if self.age is None else f"last successful fetch {age_text(self.age)} ago"
+        return (
+            f"{fetched}; {_WORDS.get(self.reason, 'the last look failed: ' + self.reason)}" if self.reason else fetched
+        )
+
+
+_WORDS = {
+    "never-synced": "run `wire sync`, or start the daemon with `wire daemon run`",
+    "no-daemon": "no daemon is running here, so that nothing comes by itself: `wire sync` looks once",
+    "stale": "the daemon did not look since; see `wire status`",
+}
+
+
+def health(here: Here, channels: Sequence[str], lost: Sequence[str] = (), damaged: Sequence[str] = ()) -> Health:
+    """Return how far a reading of these channels can be trusted."""
+    now = time.time()
+    progress = Progress.load(here.places)
+    age = progress.fetch_age(now)
+    looked = progress.looked(now)
+    alive = progress.beat is not None and now - progress.beat <= ALIVE_SECONDS and is_locked(here.places.lock("daemon"))
+    if age is None:
+        reason = "never-synced"
+    elif progress.failure:
+        reason = progress.failure
+    elif not alive:
+        reason = "no-daemon"
+    else:
+        reason = "" if looked else "stale"
+    return Health(age, looked, concerning(here, channels), tuple(lost), tuple(dict.fromkeys(damaged)), reason, alive)
+
+
+def concerning(here: Here, channels: Sequence[str]) -> "tuple[Incident, ...]":
+    """Return the open incidents about bytes that do not hold in these channels or in the whole wire, oldest first."""
+    directory = here.places.incidents_dir
+    try:
+        if not any(name.endswith(".json") for name in os.listdir(directory)):
+            return ()
+    except FileNotFoundError:
+        return ()
+    except OSError:
+        pass  # whoever reads the records says what is wrong
+    from wire.store import incidents  # where there are none, that is not worth its import
+
+    return tuple(incidents.concerning(directory, channels))
