@@ -5,7 +5,7 @@ commit puts the channel right, and all end with the same accepted chain.
 """
 
 from support import hostile_host as hostile
-from support.besieged import Siege, all_incidents, incidents, pin, shown, signer, tail
+from support.besieged import Siege, all_incidents, incidents, pin, shown, signer, site, tail
 from support.hostile_host import Author
 from wire.store.incidents import Incident
 
@@ -361,3 +361,25 @@ def test_time_that_no_calendar_has(siege: Siege) -> None:
     assert siege.spark.wire("tail", "--all", check=False).status in (0, 4)
     siege.check(mac={f"STATE_LOST {CHANNEL}"})
     assert pin(siege.spark).accepted[CHANNEL].seq == 7
+
+
+def test_trust_that_goes_down(siege: Siege) -> None:
+    # A line of the owner's key names an older trust version than the line before it: valid, shown, and told.
+    chain = site(siege.spark).trust(pin(siege.spark))
+    author = siege.host.author(CHANNEL, signer(siege.mac))
+    for number, trust in enumerate((chain.newest.reference, chain.at(2).reference, chain.newest.reference), 5):
+        raw = author.line("which trust?", trust=trust)
+        siege.host.append(CHANNEL, raw)
+        siege.sent[f"{CHANNEL}/{number}"] = raw[:-1]
+    siege.settle()
+    items = {item["id"]: item for item in tail(siege.spark).jsonl()}
+    assert items[f"{CHANNEL}/6"]["verdict"] == "verified"
+    schema = f"SCHEMA {CHANNEL}"
+    siege.check(mac={schema, f"STATE_LOST {CHANNEL}"}, spark={schema}, lee={schema})
+    assert f"{CHANNEL}/6" in siege.spark.wire("incidents", "--json").stdout
+    # The first line of what a fetch brings is compared with what was accepted before.
+    raw = author.line("and now?", trust=chain.at(2).reference)
+    siege.host.append(CHANNEL, raw)
+    siege.sent[f"{CHANNEL}/8"] = raw[:-1]
+    siege.settle()
+    assert f"{CHANNEL}/8" in siege.spark.wire("incidents", "--json").stdout

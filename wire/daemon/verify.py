@@ -28,7 +28,7 @@ from wire.gitio import Change, Commit, Git, GitFailed
 from wire.protocol.chain import Foreign, KeyLike, KeyRing, Position, line_at, walk
 from wire.protocol.codes import Code
 from wire.protocol.encoding import sha256_hex
-from wire.protocol.line import Line, LineError, content
+from wire.protocol.line import Line, LineError, content, parse
 
 GROUP = 64
 """Segments of one channel that are walked at a time: bounds the memory of a first clone."""
@@ -323,9 +323,14 @@ class Verifier:
         for channel, lines in self._judged.new.items():
             unreadable: list[tuple[Line, LineError]] = []
             ahead: Line | None = None
+            older: Line | None = None
+            named = self._named_before(lines[0], newest)
             for line in lines:
                 if line.trust_version > newest:
                     ahead = line
+                if line.trust_version < named:
+                    older = older or line
+                named = max(named, line.trust_version)
                 self._trust_named(line)
                 try:
                     members = content(line)
@@ -345,6 +350,15 @@ class Verifier:
                     head=line.head,
                     types=_types(item for item, _ in unreadable),
                 )
+            if older is not None:
+                self._find(
+                    Code.SCHEMA,
+                    channel,
+                    f"{older.id} names trust version {older.trust_version} after lines that name a newer one; "
+                    "it is valid and shown, and its author's machine lost what it knew",
+                    subject="trust",
+                    head=older.head,
+                )
             if ahead is not None:
                 self._find(
                     Code.TRUST_WITHHELD,
@@ -353,6 +367,13 @@ class Verifier:
                     f"{newest}",
                     named=ahead.trust,
                 )
+
+    def _named_before(self, line: Line, newest: int) -> int:
+        """Return the trust version that the line before this one names, where that can be more than this one's."""
+        if line.seq == 1 or line.trust_version >= newest:
+            return 0
+        raw = line_at(line.seq - 1, self._end(line.channel).segment, lambda n: self._accepted.segment(line.channel, n))
+        return parse(raw).trust_version if raw is not None else 0
 
     def _ack(self, line: Line, seq: int, head: str) -> None:
         """Compare an ack, which says what its author accepted of the way back, with what we accepted of it (step 8)."""
