@@ -101,6 +101,24 @@ def test_a_worker_that_is_stuck_shows_no_life(stage, monkeypatch):
         free.set()
 
 
+def test_a_long_round_that_goes_on_asking_git_is_not_stuck(stage, monkeypatch):
+    monkeypatch.setattr(worker, "ROUND_SECONDS", 0.5)
+    free = threading.Event()
+
+    def verify(site, **_):
+        while not free.wait(0.1):
+            site.git.resolve("HEAD^{tree}")
+        return Report(tip="0" * 40)
+
+    stage.replace_rounds(verify)
+    one = stage.start()
+    time.sleep(1.5)
+    try:
+        assert one.progressing(time.monotonic())
+    finally:
+        free.set()
+
+
 def test_who_waits_for_git_is_not_stuck(stage, monkeypatch, tmp_path):
     monkeypatch.setattr(worker, "ROUND_SECONDS", 0.2)
     monkeypatch.setattr(worker, "SLACK_SECONDS", 0.2)

@@ -46,7 +46,7 @@ GATHER_MOST = 5.0
 """How long a line waits at most for others to be pushed with it."""
 LOCK_SECONDS = 60.0
 ROUND_SECONDS = 300.0
-"""How long a round may take without showing life, apart from the time in which it waits for git."""
+"""How long a round may take without asking git for anything, apart from the time in which it waits for git."""
 SLACK_SECONDS = 30.0
 
 _UPKEEP_SECONDS = 60.0
@@ -85,6 +85,7 @@ class Worker(threading.Thread):
         self._nap = False
         self._stopping = threading.Event()
         self._promise = time.monotonic() + ROUND_SECONDS
+        self._in_round = False
         self._beat = 0.0
         self._claim_trouble = ""
         self._seen_at: float | None = None
@@ -127,6 +128,8 @@ class Worker(threading.Thread):
         busy = self._site.git.busy_until()
         if busy is not None:
             self._promise = max(self._promise, busy + SLACK_SECONDS)
+        if self._in_round:
+            self._promise = max(self._promise, self._site.git.last_ended() + ROUND_SECONDS)
         return self.is_alive() and now <= self._promise
 
     def show_life(self, now: float) -> None:
@@ -161,7 +164,9 @@ class Worker(threading.Thread):
                 why = self._wait()
                 if self._stopping.is_set():
                     break
+                self._in_round = True
                 self._round(why)
+                self._in_round = False
         finally:
             self._watcher.close()
             self._site.git.close_connections()

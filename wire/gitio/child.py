@@ -67,10 +67,12 @@ class Runner:
     Attributes:
         busy_until: the monotonic second by which the child that runs now has ended, one way or another; None while
             none runs.
+        ended: the monotonic second at which the last child ended, 0 before the first.
     """
 
     def __init__(self, folder: str) -> None:
         self.busy_until: float | None = None
+        self.ended = 0.0
         self._folder = folder
         self._lock = threading.Lock()
         self._running = False
@@ -124,6 +126,7 @@ class Runner:
             finally:
                 with self._lock:
                     self._running, self._group, self.busy_until = False, None, None
+                    self.ended = time.monotonic()
 
     def cancel(self, *, stop: bool = False) -> None:
         """End the running child's group gracefully; callable from any thread, harmless when nothing runs.

@@ -199,6 +199,10 @@ class Core:
         times = (self._runner.busy_until, self._homeless.busy_until)
         return max((at for at in times if at is not None), default=None)
 
+    def last_ended(self) -> float:
+        """See `Git.last_ended`."""
+        return max(self._runner.ended, self._homeless.ended)
+
     def clear_locks(self, *, since: float = 0.0) -> list[str]:
         """Remove lock files below `refs/wire` that changed after `since` (seconds of the epoch); return their paths."""
         removed = []

@@ -108,6 +108,10 @@ class Git:
         """
         return self._core.busy_until()
 
+    def last_ended(self) -> float:
+        """Return the monotonic second at which the last child ended, 0 before the first; from any thread."""
+        return self._core.last_ended()
+
     # The repository
 
     def version(self) -> tuple[int, ...]:
@@ -430,12 +434,8 @@ class Git:
 
     # Growth
 
-    def count_loose(self) -> int:
-        """Return the number of loose objects, counted from the files."""
-        return self.counts().loose
-
     def counts(self) -> Counts:
-        """Return the numbers of loose objects and packs; commits and fetches leave a small pack each."""
+        """Return the numbers of loose objects and packs, from the files; each commit and fetch leaves a small pack."""
         return packing.counts(self.git_dir)
 
     def pack(self, *, full: bool | None = None, timeout: float = 1800.0) -> Counts:
