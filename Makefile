@@ -2,8 +2,9 @@
 # What is demonstrated, tested and measured is a wheel, and that wheel is built from the sdist.
 
 PYTHON ?= python3
-# Processes that run tests side by side; the tests are independent of each other.
-JOBS ?= 2
+# Processes that run tests side by side; the tests are independent of each other. Many wait for daemons, so that there
+# may be more of them than cores; the slow ones stand together, so that who has none left takes some of another's.
+JOBS ?= 3
 # More for pytest, as in: make test PYTEST_ARGS="tests/unit -k floors"
 PYTEST_ARGS ?=
 # What of the bench, as in: make bench BENCH_ARGS="--only send --json"
@@ -29,10 +30,10 @@ demo: $(VENV)/.wheel ## two machines, two daemons, an attack and its repair, in 
 	$(BIN)/wire demo
 
 test: $(VENV)/.extras ## all tests, in the sizes of continuous integration
-	$(BIN)/pytest -n $(JOBS) $(PYTEST_ARGS)
+	$(BIN)/pytest -n $(JOBS) --dist worksteal $(PYTEST_ARGS)
 
 test-full: $(VENV)/.extras ## all tests, in the sizes of the promises; takes long
-	WIRE_TEST_SIZE=full $(BIN)/pytest -n $(JOBS) $(PYTEST_ARGS)
+	WIRE_TEST_SIZE=full $(BIN)/pytest -n $(JOBS) --dist worksteal $(PYTEST_ARGS)
 
 lint: $(VENV)/.extras ## style, formatting, types and import floors
 	$(BIN)/ruff check .
