@@ -11,6 +11,7 @@ what reading needs. All methods raise `WireError` and nothing else.
 """
 
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from wire.verbs.operating import Approval
     from wire.verbs.reading import Filters, Reading
     from wire.verbs.sending import Draft, Outcome, Sent
+    from wire.verbs.waiting import Notice, Waited
     from wire.verbs.watching import Verified
 
 
@@ -146,11 +148,32 @@ class Wire:
 
         return inbox.read(self.here, ids, reader=reader)
 
-    def changes(self, pause: Callable[[float], object] | None = None) -> Iterator[None]:
+    def wait_for_message(self, filters: "Filters | None" = None, *, timeout: float, **how: Any) -> "Waited":
+        """Wait for an unread message that is wanted; call `inbox.save()` of the result after it was handed over.
+
+        Args:
+            timeout: seconds; 0 looks once.
+            how: `reader`, `limit`, `pause`, as of `wire.verbs.waiting.wait`.
+        """
+        from wire.verbs import waiting
+
+        return waiting.wait(self.here, filters, timeout=timeout, **how)
+
+    def monitor(self, filters: "Filters | None" = None, **how: Any) -> "Iterator[Notice]":
+        """Yield how many messages are unread, then a notice for each that arrives, for ever; it reads none.
+
+        Args:
+            how: `reader`, `pause`, as of `wire.verbs.waiting.monitor`.
+        """
+        from wire.verbs import waiting
+
+        return waiting.monitor(self.here, filters, **how)
+
+    def changes(self, pause: Callable[[float], object] | None = None, *, every: float | None = None) -> Iterator[None]:
         """Yield once, and then whenever something was accepted; see `wire.verbs.following.changes`."""
         from wire.verbs import following
 
-        return following.changes(self.here) if pause is None else following.changes(self.here, pause)
+        return following.changes(self.here, pause or time.sleep, every=every)
 
     def show(self, message_id: str) -> "Item":
         """Return one message with everything known of it."""

@@ -20,6 +20,8 @@ _COMMANDS = {
     "tail": "reading",
     "inbox": "inbox",
     "read": "inbox",
+    "wait": "waiting",
+    "monitor": "waiting",
     "show": "reading",
     "log": "reading",
     "thread": "reading",

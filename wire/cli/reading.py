@@ -10,11 +10,12 @@ from wire.cli.common import choosing, json_option, reader_option, wire_of
 from wire.cli.console import flush, hand_over, leave, reader_gone, warn
 from wire.cli.shown import Printer
 from wire.errors import DONE, INTEGRITY, REMOTE
-from wire.verbs.health import Health
+from wire.verbs.health import Health, Trouble
 from wire.verbs.order import since_text
 from wire.verbs.reading import Filters, Held, claim
 
 _BATCH_SAVE = 200
+_TICK_SECONDS = 5.0
 
 
 @click.command()
@@ -83,8 +84,13 @@ def tail(
         printer.shared(held.warning)
         shown, health = once(True)
         if follow:
-            for _ in wire.changes(pause):
-                once(False)
+            if not shown and health.reason:
+                warn(f"new messages may be missing: {health.sentence()}")
+            trouble = Trouble(health.reason, time.monotonic)
+            for _ in wire.changes(pause, every=_TICK_SECONDS):
+                _, seen = once(False)
+                if trouble.persists(seen.reason):
+                    warn(trouble.tell(seen))
     status, result = ending(health, shown)
     if not shown:
         printer.nothing(result, health)

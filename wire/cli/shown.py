@@ -139,4 +139,4 @@ def _explain(result: str, health: Health) -> str:
             f"{' ago' if health.age is not None else ''}, so nobody knows; see `wire status`, or run `wire sync`"
             + ("" if health.daemon else " (no daemon is running here)")
         )
-    return f"nothing new; {health.sentence()}"
+    return f"nothing {'came in time' if result == 'timeout' else 'new'}; {health.sentence()}"

@@ -10,25 +10,36 @@ SOON_SECONDS, LATER_SECONDS = 0.01, 0.25
 LIVELY_SECONDS = 30.0
 
 
-def changes(here: Here, pause: Callable[[float], object] = time.sleep) -> Iterator[None]:
+def changes(
+    here: Here,
+    pause: Callable[[float], object] = time.sleep,
+    *,
+    every: float | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[None]:
     """Yield once, and then whenever the pin changed, for ever.
 
     The pin is asked for with one `stat`, often while messages flow and seldom otherwise.
 
     Args:
         pause: waits for so many seconds; what it raises ends the waiting.
+        every: yield after so many seconds without a change, too.
+        clock: seconds that only rise.
     """
     before = _signature(here.places.pin_file)
     yield
-    lively = time.monotonic()
+    lively = told = clock()
     while True:
         after = _signature(here.places.pin_file)
         if after != before:
             before = after
-            lively = time.monotonic()
+            lively = told = clock()
             yield
             continue
-        pause(SOON_SECONDS if time.monotonic() - lively < LIVELY_SECONDS else LATER_SECONDS)
+        if every is not None and clock() - told >= every:
+            told = clock()
+            yield
+        pause(SOON_SECONDS if clock() - lively < LIVELY_SECONDS else LATER_SECONDS)
 
 
 def _signature(path: str) -> tuple[int, int]:

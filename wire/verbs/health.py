@@ -6,7 +6,7 @@ are different answers.
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from wire.store.files import is_locked
@@ -53,6 +53,8 @@ class Health(NamedTuple):
         )
 
 
+PERSISTS_SECONDS = 60.0
+"""A trouble that is over sooner is not worth a line; `wire status` has it."""
 _WORDS = {
     "never-synced": "run `wire sync`, or start the daemon with `wire daemon run`",
     "no-daemon": "no daemon is running here, so that nothing comes by itself: `wire sync` looks once",
@@ -76,6 +78,28 @@ def health(here: Here, channels: Sequence[str], lost: Sequence[str] = (), damage
     else:
         reason = "" if looked else "stale"
     return Health(age, looked, concerning(here, channels), tuple(lost), tuple(dict.fromkeys(damaged)), reason, alive)
+
+
+class Trouble:
+    """What keeps messages away, as far as it was told."""
+
+    def __init__(self, told: str, clock: Callable[[], float]) -> None:
+        self._told = self._seen = told
+        self._clock = clock
+        self._since = clock()
+
+    def persists(self, reason: str) -> bool:
+        """Return whether this reason is another one than was told, and has been there for a while."""
+        if reason != self._seen:
+            self._seen, self._since = reason, self._clock()
+        return reason != self._told and self._clock() - self._since >= PERSISTS_SECONDS
+
+    def tell(self, seen: Health) -> str:
+        """Return what to say of it, and take it as told."""
+        self._told = seen.reason
+        if seen.reason:
+            return f"new messages may be missing: {seen.sentence()}; see: wire status"
+        return f"messages come again: {seen.sentence()}"
 
 
 def concerning(here: Here, channels: Sequence[str]) -> "tuple[Incident, ...]":

@@ -36,17 +36,19 @@ class Filters(NamedTuple):
     Attributes:
         senders: only from these; each has a cursor of its own, so that reading one moves no other.
         since: only messages first seen at or after this (UTC text).
+        re: only what answers this message.
     """
 
     senders: frozenset[str] = frozenset()
     types: frozenset[str] = frozenset()
     thread: str | None = None
     since: str | None = None
+    re: str | None = None
 
     @property
     def by_content(self) -> bool:
         """Whether messages may be left out in the middle of a channel, so that a cursor must not pass them."""
-        return bool(self.types or self.thread or self.since)
+        return bool(self.types or self.thread or self.since or self.re)
 
 
 class Reading:
@@ -252,5 +254,7 @@ def passes(item: Item, filters: Filters) -> bool:
     if filters.types and item.line.type not in filters.types:
         return False
     if filters.since and item.first_seen < filters.since:
+        return False
+    if filters.re and (item.members or {}).get("re") != filters.re:
         return False
     return not filters.thread or filters.thread in (item.id, (item.members or {}).get("thread"))
