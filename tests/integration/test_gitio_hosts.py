@@ -290,12 +290,19 @@ def test_a_host_that_asks_to_wait_is_understood(host, git, remote, header, low, 
 
 @pytest.mark.parametrize(
     "remote_url",
-    ["https://{}@127.0.0.1:1/x", "https://a:{}@127.0.0.1:1/x", "http://{}@h.invalid", "http://h.invalid/x?token={}"],
+    ["https://{}@127.0.0.1:1/x", "https://a:{}@127.0.0.1:1/x", "http://{}@h.invalid"],
 )
 def test_secrets_of_a_remote_that_is_not_there(git, remote_url):
     with pytest.raises(GitFailed) as failed:
         git.ls_remote(remote_url.format(SECRET))
     assert failed.value.kind is Kind.NETWORK
+    assert SECRET not in f"{failed.value!r} {failed.value.stderr} {failed.value.as_json()}"
+
+
+def test_a_secret_in_a_query_never_reaches_git(git):
+    with pytest.raises(GitFailed, match="query") as failed:
+        git.ls_remote(f"http://h.invalid/x?token={SECRET}")
+    assert failed.value.kind is Kind.AUTH
     assert SECRET not in f"{failed.value!r} {failed.value.stderr} {failed.value.as_json()}"
 
 

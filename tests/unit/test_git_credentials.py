@@ -10,7 +10,6 @@ PLAIN = [
     "ssh://git@example.org/team.git",
     "/srv/hub.git",
     "https://example.org/team@home.git",
-    "https://example.org?at=a@b",
 ]
 
 
@@ -47,6 +46,30 @@ def test_a_name_alone_leaves_the_password_to_the_users_helpers():
     assert ("credential.https://example.org.username", "mac") in found.settings
     assert not [key for key, _ in found.settings if key.endswith(".helper")]
     assert found.variables == {}
+
+
+@pytest.mark.parametrize(
+    ("remote", "url"),
+    [
+        ("ssh://git:word@example.org:22/x.git", "ssh://git@example.org:22/x.git"),
+        ("ssh://git:w:or@d@example.org/x.git", "ssh://git@example.org/x.git"),
+        ("git+ssh://git:word@example.org/a:b@c.git", "git+ssh://git@example.org/a:b@c.git"),
+        ("SSH://:word@example.org/x.git", "SSH://@example.org/x.git"),
+        ("ssh://git@example.org/a:b@c.git", "ssh://git@example.org/a:b@c.git"),
+    ],
+)
+def test_a_password_that_ssh_would_not_take_is_left_out(remote, url):
+    assert access(remote) == (url, (), {})
+    assert without_credentials(remote) == url
+
+
+@pytest.mark.parametrize(
+    "remote", ["https://example.org?at=a@b", "https://mac:x@example.org/x?token=sesame", "HTTP://h.invalid/x#sesame"]
+)
+def test_a_query_is_refused(remote):
+    with pytest.raises(ValueError, match="query") as failed:
+        access(remote)
+    assert "sesame" not in str(failed.value)
 
 
 @pytest.mark.parametrize("password", ["a%0Ab", "a%0db", "a%00b"])

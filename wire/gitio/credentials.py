@@ -7,8 +7,9 @@ set for this host through `GIT_CONFIG_COUNT`, that prints them from variables.
     >>> access("https://mac:token@example.org/team.git").url
     'https://example.org/team.git'
 
-A name without a password stays the user's helpers' affair: they are asked for that name's. Other schemes are left as
-they are: ssh takes no password from a URL, and the name of its user is no secret.
+A name without a password stays the user's helpers' affair: they are asked for that name's. ssh takes no password from
+a URL, so that one written there is left out; the name of its user is no secret. A query, which nothing can keep off the
+command line, is refused.
 """
 
 import re
@@ -21,6 +22,8 @@ from wire.gitio.classify import redact_url
 _USER, _PASSWORD = "WIRE_REMOTE_USER", "WIRE_REMOTE_PASSWORD"
 _PRINT = f'!f() {{ test "$1" = get && printf "username=%s\\npassword=%s\\n" "${_USER}" "${_PASSWORD}"; }}; f'
 _HTTP = re.compile(r"(https?://)([^/?#]*)@([^/?#@]*)", re.IGNORECASE)
+_QUERY = re.compile(r"https?://[^?#]*[?#]", re.IGNORECASE)
+_SSH = re.compile(r"((?:git\+ssh|ssh\+git|ssh)://[^/?#:@]*):[^/?#]*@", re.IGNORECASE)
 
 
 class Access(NamedTuple):
@@ -38,10 +41,19 @@ class Access(NamedTuple):
 
 
 def access(remote: str) -> Access:
-    """Return how to reach a remote; raises ValueError where its credentials hold a line break or a NUL."""
+    """Return how to reach a remote.
+
+    Raises:
+        ValueError: its credentials hold a line break or a NUL, or stand in a query.
+    """
+    if _QUERY.match(remote):
+        raise ValueError(
+            "the remote's URL has a query or a fragment, which would stand on git's command line for all users of this "
+            "machine; expected a name and password before the host, or a credential helper"
+        )
     found = _HTTP.match(remote)
     if found is None:
-        return Access(remote)
+        return Access(_SSH.sub(r"\1@", remote))
     host = found[1] + found[3]
     url = host + remote[found.end() :]
     name, colon, password = found[2].partition(":")
@@ -64,4 +76,4 @@ def told_url(remote: str) -> str:
 def without_credentials(remote: str) -> str:
     """Return a remote's URL without user information."""
     found = _HTTP.match(remote)
-    return remote if found is None else found[1] + found[3] + remote[found.end() :]
+    return _SSH.sub(r"\1@", remote) if found is None else found[1] + found[3] + remote[found.end() :]
