@@ -47,7 +47,7 @@ class World:
         for name in names:
             root = folder / name
             root.mkdir()
-            self.machines[name] = Machine(name, root)
+            self.machines[name] = Machine(name, root, forks=False)
         first, *others = self.machines.values()
         checkpoint = first.json("init", self.remote.url, "--as", first.name)["checkpoint"]
         for other in others:

@@ -144,14 +144,22 @@ class Machine:
         root: an empty folder for everything the machine has.
         program: what to run as `wire`; the console script beside the tests' Python unless a test brings a stand-in.
         env: more for the environment of all its processes.
+        forks: whether commands may be forks of a warm interpreter (see `support.warm`).
     """
 
     def __init__(
-        self, name: str, root: Path, *, program: Path | None = None, env: Mapping[str, str] | None = None
+        self,
+        name: str,
+        root: Path,
+        *,
+        program: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        forks: bool = not sizes.FULL,
     ) -> None:
         self.name = name
         self.root = root
         self.program = program or installed()
+        self.forks = forks and self.program == installed()
         self.home = root / "home"
         self.wire_home = root / "wire"
         self.log_file = root / "daemon.log"
@@ -217,7 +225,7 @@ class Machine:
         given = input.encode() if isinstance(input, str) else input or b""
         environ, folder = self.environ(env), cwd or self.home
         begin = time.monotonic()
-        if not sizes.FULL and self.program == installed() and warm.serves(environ):
+        if self.forks and warm.serves(environ):
             status, out, err = _warm().run(argv, given=given, env=environ, cwd=folder, timeout=timeout)
         else:
             done = subprocess.run(argv, input=given, capture_output=True, env=environ, cwd=folder, timeout=timeout)

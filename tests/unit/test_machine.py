@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from support import procs, sizes, warm
+from support import procs, warm
 from support.machine import CommandFailed, Machine
 from support.team import bodies
 from support.waiting import eventually
@@ -116,7 +116,7 @@ def test_segments_stand_in_the_only_clone(machine):
 # Commands that are forked (support.warm)
 
 
-def test_a_forked_command_is_like_a_started_one(team, monkeypatch):
+def test_a_forked_command_is_like_a_started_one(team):
     team.mac.send("spark", "hello")
     team.settle()
     for args in (
@@ -128,9 +128,9 @@ def test_a_forked_command_is_like_a_started_one(team, monkeypatch):
         ("verify", "--json"),
     ):
         forked = team.spark.wire(*args, input='{"body": 7}', check=False)
-        monkeypatch.setattr(sizes, "FULL", True)
+        team.spark.forks = False
         started = team.spark.wire(*args, input='{"body": 7}', check=False)
-        monkeypatch.setattr(sizes, "FULL", False)
+        team.spark.forks = True
         assert (forked.status, forked.err) == (started.status, started.err)
         assert _without_times(forked) == _without_times(started)
 
