@@ -40,7 +40,7 @@ FLOORS: dict[str, frozenset[str]] = {
     "doctor": _UPPER | {"verbs", "systemd", "hooks"},
     "cli": _UPPER | {"verbs", "api", "systemd", "hooks", "demo", "doctor"},
     "__init__": frozenset({"errors", "api"}),
-    "__main__": frozenset({"cli"}),
+    "__main__": frozenset({"cli", "hooks"}),
 }
 """What each room may import from `wire`, besides itself; `__init__` holds the lazy public names."""
 

@@ -39,6 +39,8 @@ _COMMANDS = {
     "daemon": "running",
     "service": "service",
     "hooks": "hooks",
+    "hook": "hook",
+    "skill": "hook",
     "doctor": "doctor",
     "demo": "demo",
 }

@@ -1,49 +1,162 @@
-"""hooks: verification before a commit."""
+"""hooks: verification before a commit, and the ears of agent runtimes."""
 
 import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from wire.cli.common import choosing, here_of, json_option, settings_of
 from wire.cli.console import flush, leave, safe, say, say_json, warn
-from wire.errors import FAILED, IntegrityError, WireError
-from wire.hooks.githook import Report
+from wire.errors import FAILED, IntegrityError, UsageError, WireError
+from wire.hooks.runtimes import NAMES, find
+
+if TYPE_CHECKING:
+    from wire.hooks.githook import Report
+    from wire.hooks.installer import Report as Installed
+    from wire.hooks.installer import Scope
+    from wire.hooks.runtimes import Runtime
 
 SHOWN = 20
-_KIND = click.Choice(["git"])
+_KIND = click.Choice(["git", *NAMES])
 
 
 @click.group()
 def hooks() -> None:
-    """Hooks that verify before something is committed."""
+    """Hooks that verify before something is committed, and hooks that put messages in front of an agent."""
+
+
+def _scoped(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in (
+        click.option("--user", is_flag=True, help="A runtime's hooks for all projects of this user: the default."),
+        click.option("--project", metavar="DIR", help="A runtime's hooks for one project."),
+    ):
+        command = option(command)
+    return command
 
 
 @hooks.command()
 @click.argument("kind", type=_KIND)
-@click.option("--check", is_flag=True, help="Change nothing; only say how it stands.")
+@click.option("--check", is_flag=True, help="Change nothing; only say how it stands, and exit 1 where it should not.")
+@click.option("--uninstall", "remove", is_flag=True, help="Take out what an install put in, and nothing else.")
+@click.option("--plugin", metavar="DIR", help="claude-code: write a plugin folder instead of changing settings.")
+@_scoped
 @json_option
 @choosing
 @click.pass_context
-def install(ctx: click.Context, kind: str, check: bool, as_json: bool) -> None:
-    """Put the pre-commit hook into the wire's clone; exit 1 where git does not run it."""
-    from wire.hooks import githook
+def install(
+    ctx: click.Context,
+    kind: str,
+    check: bool,
+    remove: bool,
+    plugin: str | None,
+    project: str | None,
+    user: bool,
+    as_json: bool,
+) -> None:
+    """Put hooks in: git's into the wire's clone, a runtime's into its settings.
 
-    here = here_of(ctx)
-    report = (githook.look if check else githook.install)(here.settings, here.config)
-    _tell(report, as_json)
+    Settings are merged: what is not ours stays, a copy of the file as it was is kept beside it, and a file that is not
+    understood is refused.
+    """
+    if (check and remove) or (plugin and (check or remove or project or user)):
+        raise UsageError("--check, --uninstall and --plugin exclude each other")
+    if kind == "git":
+        _git(ctx, check=check, remove=remove, plain=not (plugin or project or user), as_json=as_json)
+        return
+    if plugin:
+        _write_plugin(kind, plugin, as_json)
+        return
+    from wire.hooks import installer
+
+    runtime, scope = _runtime(kind), _scope(ctx, project, user)
+    act = installer.look if check else installer.uninstall if remove else installer.install
+    report = act(runtime, scope)
+    wanted = installer.State.MISSING if remove else installer.State.INSTALLED
+    _tell_installed(runtime, report, as_json, good=report.state is wanted)
 
 
 @hooks.command()
 @click.argument("kind", type=_KIND)
+@_scoped
+@json_option
 @choosing
 @click.pass_context
-def uninstall(ctx: click.Context, kind: str) -> None:
-    """Remove the pre-commit hook from the wire's clone."""
+def uninstall(ctx: click.Context, kind: str, project: str | None, user: bool, as_json: bool) -> None:
+    """Take out what an install put in, and nothing else."""
+    if kind == "git":
+        _git(ctx, check=False, remove=True, plain=not (project or user), as_json=as_json)
+        return
+    from wire.hooks import installer
+
+    runtime = _runtime(kind)
+    report = installer.uninstall(runtime, _scope(ctx, project, user))
+    _tell_installed(runtime, report, as_json, good=report.state is installer.State.MISSING)
+
+
+def _git(ctx: click.Context, *, check: bool, remove: bool, plain: bool, as_json: bool) -> None:
     from wire.hooks import githook
 
+    if not plain:
+        raise UsageError("--project, --user and --plugin are for the hooks of an agent runtime, not for git's")
     here = here_of(ctx)
-    path = githook.uninstall(here.settings, here.config)
-    say("there is no hook" if path is None else f"removed {path}")
+    if remove:
+        path = githook.uninstall(here.settings, here.config)
+        if as_json:
+            say_json({"path": path, "changed": path is not None})
+        else:
+            say("there is no hook" if path is None else f"removed {path}")
+        return
+    _tell((githook.look if check else githook.install)(here.settings, here.config), as_json)
+
+
+def _runtime(name: str) -> "Runtime":
+    runtime = find(name)
+    assert runtime is not None  # noqa: S101  # click has checked the name
+    return runtime
+
+
+def _scope(ctx: click.Context, project: str | None, user: bool) -> "Scope":
+    from wire.hooks.installer import Scope
+
+    if project and user:
+        raise UsageError("--project and --user exclude each other")
+    return Scope(settings_of(ctx), project)
+
+
+def _write_plugin(kind: str, folder: str, as_json: bool) -> None:
+    from wire.hooks import plugin
+
+    if kind != "claude-code":
+        raise UsageError(f"there is no plugin folder for {kind}", next_step=f"wire hooks install {kind}")
+    written = plugin.write(folder)
+    if as_json:
+        say_json({"runtime": kind, "written": written})
+        return
+    for path in written:
+        say(path)
+    say(f"use it with: claude --plugin-dir {folder}")
+
+
+def _tell_installed(runtime: "Runtime", report: "Installed", as_json: bool, *, good: bool) -> None:
+    next_step = None if good else f"wire hooks install {runtime.name}"
+    if as_json:
+        say_json({**report._asdict(), "state": str(report.state), "next_step": next_step})
+        flush()
+        leave(0 if good else FAILED)
+    if not good:
+        why = f": {report.why}" if report.why else ""
+        raise WireError(
+            f"hooks of {runtime.title} {report.state} in {report.path}{why}",
+            reason=f"hooks-{report.state}",
+            next_step=next_step,
+        )
+    did = "" if report.changed else ", nothing to change"
+    say(f"hooks of {runtime.title} {report.state} in {report.path}{did}")
+    if report.changed and report.backup:
+        say(f"as it was before: {report.backup}")
+    if report.changed and report.state == "installed":
+        say(f"if they do not fire: {runtime.silent}")
 
 
 @hooks.command()
@@ -92,7 +205,7 @@ def run(ctx: click.Context, hook: str, joined: bool, as_json: bool) -> None:
         )
 
 
-def _tell(report: Report, as_json: bool) -> None:
+def _tell(report: "Report", as_json: bool) -> None:
     if as_json:
         say_json(
             {

@@ -23,7 +23,7 @@ from wire.errors import Busy
 from wire.protocol.chain import Position
 from wire.protocol.names import check_name, split_channel, valid_channel
 from wire.protocol.strictjson import dumps, loads
-from wire.store.files import atomic_write, locked, move_aside, read_bytes
+from wire.store.files import atomic_write, locked, move_aside, read_bytes, store_error
 from wire.store.pin import position
 
 DEFAULT_READER = "tail"
@@ -146,6 +146,17 @@ def readers(directory: str, agent: str) -> list[str]:
     return sorted(
         name[len(prefix) : -len(".json")] for name in names if name.startswith(prefix) and name.endswith(".json")
     )
+
+
+def forget(directory: str, agent: str, reader: str) -> None:
+    """Remove the place of a reader that will not come back; raises StoreError."""
+    path = _path(directory, agent, reader)
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise store_error(error, "remove", path) from error
 
 
 def _path(directory: str, agent: str, reader: str) -> str:

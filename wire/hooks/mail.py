@@ -1,0 +1,124 @@
+"""What a session has not been shown yet, and how far it has come.
+
+    mail = Mail(here, session.reader)
+    digest = mail.digest(mail.items, 9000)
+    … print digest.text, and see it taken …
+    mail.save(digest.shown)
+
+A session reads from a place of its own, which begins where the agent's default one stands. Behind a text that was
+handed over both are moved, so that the agent's peers learn what was read; over a message that was not shown neither
+ever moves.
+"""
+
+import os
+import time
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+
+from wire.store import cursors
+from wire.verbs import reading
+from wire.verbs.health import Health
+from wire.verbs.here import Here
+from wire.verbs.inbox import Inbox, unread
+from wire.verbs.look import Item
+from wire.verbs.order import seconds_of
+from wire.verbs.reading import Filters
+from wire.verbs.render import Digest, digest
+
+MOST = 200
+"""Messages that one hook looks at; more than fit into any text."""
+RECENT = 500
+_SILENT = frozenset({"heartbeat"})
+_CALM = frozenset({"heartbeat", "incident", "ack", "receipt"})
+
+
+class Mail:
+    """The messages of one agent, as one session sees them."""
+
+    def __init__(self, here: Here, reader: str) -> None:
+        self.here = here
+        self.agent = here.agent()
+        self._reader = reader
+        self._default = here.reader()
+
+    def begin(self) -> None:
+        """Let a new session begin where the agent is."""
+        directory = self.here.places.cursors_dir
+        place = cursors.load(directory, self.agent, self._default)
+        cursors.save(directory, self.agent, self._reader, place.positions, beyond=place.beyond)
+
+    @cached_property
+    def _box(self) -> Inbox:
+        return unread(self.here, reader=self._reader, limit=MOST)
+
+    @property
+    def health(self) -> Health:
+        """When this machine last looked, and what is known to be wrong."""
+        return self._box.health
+
+    @cached_property
+    def items(self) -> tuple[Item, ...]:
+        """The oldest messages that the session has not seen."""
+        return tuple(item for item in self._box.items if item.line.type not in _SILENT)
+
+    @property
+    def total(self) -> int:
+        """How many messages the session has not seen."""
+        return self._box.total - len(self._box.items) + len(self.items)
+
+    def digest(self, items: Sequence[Item], limit: int, *, total: int | None = None) -> Digest:
+        """Return the text for messages; see `wire.verbs.render.digest`."""
+        return digest(items, limit, agent=self.agent, total=total)
+
+    def save(self, shown: Iterable[Item]) -> None:
+        """Take messages as read by the session and the agent, after they were handed over."""
+        passed = [*shown, *(item for item in self._box.items if item.line.type in _SILENT)]
+        self._box.save(passed)
+        # Whatever stands before the session's place was shown to it, and so to the agent.
+        self._box.walked._replace(reader=self._default).save(passed)
+
+    def owed(self) -> list[Item]:
+        """Return the recent messages whose author waits for an answer of this agent, oldest first."""
+        recent = reading.tail(self.here, Filters(), count=MOST)
+        asking = [item for item in recent.items if demands(item)]
+        if not asking:
+            return []
+        answered = self._answered()
+        return [item for item in asking if item.id not in answered]
+
+    def _answered(self) -> set[str]:
+        """Return what this agent's own lines answer, also those that are only stored."""
+        from wire.protocol.chain import Position
+        from wire.protocol.line import LineError, content, parse
+        from wire.store import journal
+
+        places, pin = self.here.places, self.here.pin()
+        try:
+            recipients = os.listdir(os.path.join(places.journal_dir, self.agent))
+        except FileNotFoundError:
+            return set()
+        channels = [f"{self.agent}/{name}" for name in sorted(recipients) if not name.startswith(".")]
+        found = {
+            str((item.members or {}).get("re")) for item in reading.log(self.here, count=RECENT, channels=channels)
+        }
+        for channel in channels:
+            end = pin.accepted.get(channel) or Position.start(pin.wire, channel)
+            for raw in journal.read_lines(places, channel, end):
+                try:
+                    found.add(str(content(parse(raw)).get("re")))
+                except LineError:
+                    continue
+        return found
+
+
+def demands(item: Item) -> bool:
+    """Return whether a message must be answered before the agent rests: urgent, or to be acknowledged, and in time."""
+    members = item.members or {}
+    if members.get("priority") != "urgent" and not members.get("ack_required"):
+        return False
+    return "expires" not in members or seconds_of(members["expires"]) > time.time()
+
+
+def wakes(item: Item) -> bool:
+    """Return whether a message is worth waking an idle session."""
+    return item.line.type not in _CALM and (item.members or {}).get("priority") != "low"

@@ -1,0 +1,86 @@
+// Written by `wire hooks install pi`, and written anew by it: changes of your own would be lost.
+//
+// Asks `wire hook pi EVENT` what this session is to be told, hands it over with the turn that begins, and wakes an idle
+// session. Whatever fails here fails without a sound: see `wire doctor`.
+import { spawn } from "node:child_process"
+import { randomUUID } from "node:crypto"
+
+const PATIENCE = 20_000
+
+function ask(directory: string, event: string, told: object, patience = PATIENCE): { child: any; text: Promise<string> } {
+  const state: { child: any; text: Promise<string> } = { child: null, text: Promise.resolve("") }
+  state.text = new Promise((resolve) => {
+    let said = ""
+    try {
+      state.child = spawn("wire", ["hook", "pi", event], { cwd: directory, stdio: ["pipe", "pipe", "ignore"] })
+    } catch {
+      resolve("")
+      return
+    }
+    const child = state.child
+    const timer = patience ? setTimeout(() => child.kill(), patience) : null
+    child.stdout.setEncoding("utf8")
+    child.stdout.on("data", (part: string) => (said += part))
+    child.stdin.on("error", () => {})
+    child.on("error", () => resolve(""))
+    child.on("close", () => {
+      if (timer) clearTimeout(timer)
+      try {
+        resolve(said.trim() ? String(JSON.parse(said).text ?? "") : "")
+      } catch {
+        resolve("")
+      }
+    })
+    child.stdin.end(JSON.stringify(told))
+  })
+  return state
+}
+
+export default function (pi: any) {
+  let id = randomUUID() as string
+  let directory = process.cwd()
+  let begun = false
+  let continued = false
+  let waiter: any = null
+  let over = false
+
+  const told = (more: object = {}) => ({ session_id: id, cwd: directory, ...more })
+
+  function wait() {
+    if (waiter || over) return
+    const asked = ask(directory, "wait", told(), 0)
+    waiter = asked.child
+    asked.child?.unref?.()
+    asked.child?.stdout?.unref?.()
+    asked.text.then((text) => {
+      waiter = null
+      if (text && !over) pi.sendUserMessage(text, { deliverAs: "followUp" })
+    })
+  }
+
+  pi.on("session_start", async (_event: any, ctx: any) => {
+    id = ctx?.sessionManager?.getSessionId?.() ?? id
+    directory = ctx?.cwd ?? directory
+    begun = false
+    over = false
+  })
+
+  pi.on("before_agent_start", async () => {
+    const text = await ask(directory, begun ? "prompt" : "session-start", told()).text
+    begun = true
+    if (text) return { message: { customType: "wire", content: text, display: true } }
+  })
+
+  pi.on("agent_end", async () => {
+    const text = await ask(directory, "stop", told({ stop_hook_active: continued })).text
+    continued = Boolean(text)
+    if (text) pi.sendUserMessage(text, { deliverAs: "followUp" })
+    else wait()
+  })
+
+  pi.on("session_shutdown", async () => {
+    over = true
+    waiter?.kill()
+    await ask(directory, "session-end", told()).text
+  })
+}
