@@ -27,10 +27,14 @@ if TYPE_CHECKING:
     from wire.keys.trust import Chain
     from wire.store.incidents import Incident
     from wire.store.pin import Pin
+    from wire.store.presences import Declared
+    from wire.verbs.agents import AgentView, Peer
     from wire.verbs.inbox import Inbox, Picked
     from wire.verbs.look import Item
     from wire.verbs.operating import Approval
+    from wire.verbs.owed import Overdue, Owed
     from wire.verbs.reading import Filters, Reading
+    from wire.verbs.receipts import Traced
     from wire.verbs.sending import Draft, Outcome, Sent
     from wire.verbs.waiting import Notice, Waited
     from wire.verbs.watching import Verified
@@ -99,11 +103,70 @@ class Wire:
 
         return sending.reply(self.here, message_id, draft)
 
+    def ack(self, message_id: str, note: str | None = None) -> "Sent":
+        """Acknowledge a message, with a note or without; a second ack without a note is the first one again."""
+        return self.send_all([self.acknowledgement(message_id, note)]).sent[0]
+
+    def acknowledgement(self, message_id: str, note: str | None = None) -> "Draft":
+        """Return the draft of an ack; raises UsageError for a message of the agent's own."""
+        from wire.verbs import sending
+
+        return sending.acknowledgement(self.here, message_id, note)
+
     def wait(self, ids: Sequence[str], state: str = "pushed", timeout: float = 30.0) -> "list[Sent]":
-        """Wait until all messages reached a state; raises NotReached after `timeout` seconds."""
+        """Wait until all messages reached a state, from `delivered` on at every recipient.
+
+        Raises NotReached after `timeout` seconds; it names who is missing.
+        """
         from wire.verbs import sending
 
         return sending.wait(self.here, ids, state, timeout)
+
+    # What became of it, and what is still to be done
+
+    def sent(
+        self, *, unread: bool = False, unacked: bool = False, count: int = 20, to: str | None = None
+    ) -> "list[Traced]":
+        """Return the agent's last messages, oldest first, with how far each came to each recipient."""
+        from wire.verbs import receipts
+
+        return receipts.sent(self.here, unread=unread, unacked=unacked, count=count, to=to)
+
+    def trace(self, message_id: str) -> "Traced":
+        """Return how far one message of this machine came to each recipient."""
+        from wire.verbs import receipts
+
+        return receipts.trace(self.here, message_id)
+
+    def owed(self) -> "list[Owed]":
+        """Return what the agent owes an answer to, oldest first."""
+        from wire.verbs import owed
+
+        return owed.owed(self.here)
+
+    def overdue(self) -> "list[Overdue]":
+        """Return what others should have answered or read by now, oldest first."""
+        from wire.verbs import owed
+
+        return owed.overdue(self.here)
+
+    def agents(self) -> "list[AgentView]":
+        """Return everybody on the wire: role, what it says of itself, and what lies between it and the agent."""
+        from wire.verbs import agents
+
+        return agents.agents(self.here)
+
+    def peers(self) -> "list[Peer]":
+        """Return how far the agents of other machines have come with everything that was sent from here."""
+        from wire.verbs import agents
+
+        return agents.peers(self.here)
+
+    def state(self, state: str | None = None, *, note: str = "", eta: str | None = None) -> "Declared":
+        """Set what the agent says of itself (`idle`, `busy`, `blocked`, `paused`), or only return it."""
+        from wire.verbs import agents
+
+        return agents.declared(self.here) if state is None else agents.declare(self.here, state, note=note, eta=eta)
 
     # Reading
 

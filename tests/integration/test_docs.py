@@ -186,9 +186,10 @@ def test_the_readme_from_top_to_bottom(machines, tmp_path):
         if command.machine != on and mac.daemon is not None:
             # The people of the page wait for the daemons; here the last message is waited for.
             wait_for(spark, len(mac.sent))
+            wait_for(mac, len(spark.sent))
         on = command.machine
         readers.run(command)
-    assert len(mac.sent) == 5
+    assert len(mac.sent) == 6
     assert len(spark.sent) == 1
     for block in blocks(ROOT / "README.md"):
         if block.language == "python":
@@ -196,8 +197,8 @@ def test_the_readme_from_top_to_bottom(machines, tmp_path):
             ran = subprocess.run(argv, env=mac.environ(), cwd=mac.home, capture_output=True, text=True, timeout=60)
             assert ran.returncode == 0, ran.stderr
             mac.sent += ran.stdout.split()
-    assert len(mac.sent) == 6
-    wait_for(spark, 6)
+    assert len(mac.sent) == 7
+    wait_for(spark, 7)
     for machine in (mac, spark):
         eventually(lambda m=machine: m.wire("sync", check=False).status == 0, what="all in sync")
     url = next(iter(readers.remotes.values()))

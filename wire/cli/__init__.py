@@ -17,6 +17,8 @@ from wire.errors import FAILED, USAGE, WireError
 _COMMANDS = {
     "send": "messages",
     "reply": "messages",
+    "ack": "messages",
+    "sent": "receipts",
     "tail": "reading",
     "inbox": "inbox",
     "read": "inbox",
@@ -25,6 +27,8 @@ _COMMANDS = {
     "show": "reading",
     "log": "reading",
     "thread": "reading",
+    "agents": "receipts",
+    "state": "receipts",
     "sync": "operating",
     "heal": "operating",
     "repair": "operating",

@@ -1,4 +1,4 @@
-"""send, reply."""
+"""send, reply, ack."""
 
 import sys
 import time
@@ -97,6 +97,24 @@ def reply(
     _send(wire, [wire.answer(message_id, draft)], as_json, wait_for, timeout)
 
 
+@click.command()
+@click.argument("message_id", metavar="ID")
+@click.argument("note", required=False)
+@click.option("--wait", "wait_for", type=click.Choice(STATES), help="Wait until this state is proved.")
+@click.option("--timeout", type=float, default=30.0, show_default=True, help="Seconds to wait.")
+@json_option
+@choosing
+def ack(message_id: str, note: str | None, wait_for: str | None, timeout: float, as_json: bool) -> None:
+    """Acknowledge a message: it was read and understood; a NOTE may say more.
+
+    Its sender sees it as `acked`. Without a NOTE a second ack is the first one again.
+    """
+    wire = wire_of(click.get_current_context())
+    if note is not None:
+        note = _text(note.encode("utf-8", "surrogateescape"), "the note")
+    _send(wire, [wire.acknowledgement(message_id, note)], as_json, wait_for, timeout)
+
+
 def _send(wire: Wire, drafts: list[Draft], as_json: bool, wait_for: str | None, timeout: float) -> None:
     outcome = wire.send_all(drafts)
     sent = list(outcome.sent)
@@ -118,7 +136,9 @@ def _send(wire: Wire, drafts: list[Draft], as_json: bool, wait_for: str | None, 
 
 def _draft(to: str, kind: str, body: str | dict[str, Any] | None, **members: Any) -> Draft:
     if members.get("expires"):
-        members["expires"] = _expiry(members["expires"])
+        from wire.verbs.order import until_text  # few messages expire
+
+        members["expires"] = until_text(members["expires"], time.time())
     members["ack_required"] = members.get("ack_required") or None
     members["refs"] = list(members["refs"]) if members.get("refs") else None
     for name, value in members.items():
@@ -193,12 +213,3 @@ def _batch(data: bytes) -> list[Draft]:
             members["body"] = strictjson.Verbatim(strictjson.text_of(raw.strip(), "body") or b"")
         drafts.append(Draft(**members))
     return drafts
-
-
-def _expiry(text: str) -> str:
-    units = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-    if text[-1:] in units and text[:-1].isdigit():
-        from wire.store.files import utc_text
-
-        return utc_text(time.time() + int(text[:-1]) * units[text[-1]])
-    return text

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from wire.cli.console import is_terminal, say, say_json, styled, warn, write
+from wire.errors import Busy, StoreError
 from wire.verbs.health import Health, concerning
 from wire.verbs.here import Here
 from wire.verbs.look import Item
@@ -57,9 +58,13 @@ class Printer:
         """Print one message with everything known about it."""
         facts = _facts(here, item)
         if self._json:
+            facts.pop("told", None)
             write(as_json(item, facts))
             return
         self._card(item, WHOLE)
+        facts.pop("recipients", None)
+        for text in facts.pop("told", ()):
+            say(f"  {text}")
         for name, value in facts.items():
             say(f"  {name}: {one_line(value if isinstance(value, str) else json.dumps(value), 400)}")
 
@@ -105,11 +110,29 @@ def _facts(here: Here, item: Item) -> dict[str, Any]:
         "bytes": len(line.raw) + 1,
     }
     if line.sender in here.config.agents:
-        facts["states"] = list(STATES[: STATES.index(item.state) + 1])
+        facts |= _receipts(here, item)
     owner = [name for name, keys in pin.names.keys.items() if line.key_id in keys]
     facts["signed_by"] = owner[0] if owner else f"a key of {line.sender} that is no longer active"
     facts["incidents"] = [f"{one.id} {one.code}" for one in concerning(here, [line.channel])]
     return facts
+
+
+def _receipts(here: Here, item: Item) -> dict[str, Any]:
+    """Return how far a message of ours came to each recipient, and (`told`) the same for people."""
+    from wire.cli.receipts import recipient_json, recipient_line  # for our own messages alone
+    from wire.verbs import receipts
+
+    try:
+        traced = receipts.trace(here, item.id)
+    except (StoreError, Busy) as error:
+        states = STATES[: STATES.index(item.state) + 1]
+        return {"states": list(states), "recipients": None, "told": [f"recipients: {one_line(error.message, 400)}"]}
+    return {
+        "state": traced.state,
+        "states": list(STATES[: STATES.index(traced.state) + 1]),
+        "recipients": {who.agent: recipient_json(who) for who in traced.recipients},
+        "told": [recipient_line(who) for who in traced.recipients],
+    }
 
 
 def health_json(health: Health) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import click
 from wire.api import Wire
 from wire.cli.common import choosing, here_of, json_option, settings_of, wire_of
 from wire.cli.console import flush, is_terminal, leave, safe, say, say_json, styled, warn
+from wire.cli.receipts import peers_json, print_peers
 from wire.daemon.status import Status
 from wire.errors import DONE, INTEGRITY, WireError
 from wire.gitio import redact_url
@@ -50,9 +51,10 @@ def status(ctx: click.Context, as_json: bool) -> None:
             continue
         worst = max(worst, found.exit_status)
         if as_json:
-            say_json(_as_json(found))
+            say_json({**_as_json(found), **peers_json(Wire(here))})
         else:
             _print(found)
+            print_peers(Wire(here))
     flush()
     leave(worst)
 

@@ -20,6 +20,7 @@ import time
 from typing import Any
 
 from wire.daemon import rounds, transport, upkeep
+from wire.daemon.accounting import Accounting
 from wire.daemon.cadence import Cadence, Pace
 from wire.daemon.claim import Claim
 from wire.daemon.eyes import Eyes
@@ -80,6 +81,7 @@ class Worker(threading.Thread):
             off=settings.environ.get("WIRE_WATCH") == "off",
         )
         self._eyes = Eyes(self._places, config, remote, self._watcher)
+        self._accounting = Accounting(self._site)
         self._stamping = threading.Lock()
         self._asked = ""
         self._nap = False
@@ -283,6 +285,8 @@ class Worker(threading.Thread):
             self._note(report)
         if report.collected:
             self._sent_at = time.monotonic()
+        if trouble := self._accounting.bring_up():
+            self._told.say("warning", "receipts", failed=trouble)
         self._look_again(before, report, now)
         if report.failure is None and not self._pressed:
             self._upkeep(now)

@@ -90,6 +90,18 @@ def parse_checkpoint(text: str) -> tuple[int, bytes]:
     return int(number), unb64(rest + "=", 32)
 
 
+def seconds_of(ts: str) -> float:
+    """Return a line's time as seconds of the epoch, by arithmetic on its text; 0 for a date that no calendar has."""
+    if ts[4:17:3] != "--T::":
+        return 0.0
+    from datetime import datetime  # sending needs no times of others
+
+    try:
+        return datetime.fromisoformat(ts[:19] + "+00:00").timestamp() + float(ts[19:23])
+    except ValueError:
+        return 0.0
+
+
 def valid_public(public: bytes) -> bool:
     """Return whether these bytes are a usable Ed25519 key: right length, a point of the prime-order group."""
     return len(public) == PUBLIC_BYTES and nacl.bindings.crypto_core_ed25519_is_valid_point(public)

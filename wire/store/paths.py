@@ -168,6 +168,10 @@ class WirePlaces(_WirePlaces):
         return os.path.join(self.root, "progress.json")
 
     @property
+    def outlook_file(self) -> str:
+        return os.path.join(self.root, "outlook")
+
+    @property
     def locks_dir(self) -> str:
         return os.path.join(self.root, "locks")
 

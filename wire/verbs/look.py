@@ -140,8 +140,7 @@ class Look:
         return None
 
     def _sources(self, channel: str) -> list[Source]:
-        clone = CloneSource(self._here.places.coordination, channel)
-        return [clone, _GitSource(self._here, self.pin, channel)]
+        return sources_of(self._here, self.pin, channel)
 
     def _note(self, damage: reading.Damage) -> None:
         self.damaged.append(f"{damage.name}, byte {damage.offset}: {damage.why}")
@@ -159,6 +158,11 @@ class Look:
 
         chain = trustfiles.read(self._here.places.trust_dir)
         return agent in chain.members(line.recipient, line.trust_version)
+
+
+def sources_of(here: Here, pin: Pin, channel: str) -> list[Source]:
+    """Return where the accepted bytes of a channel are read from: the clone's files, and git's own copy."""
+    return [CloneSource(here.places.coordination, channel), _GitSource(here, pin, channel)]
 
 
 class _GitSource(NamedTuple):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from wire import setup
 from wire.daemon import cycle, rounds, trusting
 from wire.daemon import repair as repairing
+from wire.daemon.accounting import Accounting
 from wire.daemon.repair import Repaired
 from wire.daemon.report import Report
 from wire.daemon.shape import request_path
@@ -40,8 +41,11 @@ def sync(here: Here) -> Report:
         Busy: another cycle is running for longer than a minute.
         WireError: this machine's state cannot be used.
     """
-    report = rounds.run(_site(here), lock_timeout=CYCLE_LOCK_SECONDS)
+    site = _site(here)
+    report = rounds.run(site, lock_timeout=CYCLE_LOCK_SECONDS)
     stamp(here.places, report)
+    # Whoever shows receipts brings them up to date as well, and tells of trouble with them.
+    Accounting(site).bring_up()
     return report
 
 

@@ -5,9 +5,9 @@ are broken by `ts`, then id. An author's clock never decides against what the li
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 
 from wire.errors import UsageError
+from wire.protocol.encoding import seconds_of as seconds_of
 from wire.protocol.line import Line, LineError, content
 from wire.protocol.names import parse_id
 from wire.store.files import utc_text
@@ -52,16 +52,6 @@ def _waits(line: Line, heads: Mapping[str, tuple[Read, Iterator[Read]]]) -> bool
     return False
 
 
-def seconds_of(ts: str) -> float:
-    """Return a line's time as seconds, by arithmetic on its text; 0 for a date that no calendar has."""
-    if ts[4:17:3] != "--T::":
-        return 0.0
-    try:
-        return datetime.fromisoformat(ts[:19] + "+00:00").timestamp() + float(ts[19:23])
-    except ValueError:
-        return 0.0
-
-
 def since_text(text: str, now: float) -> str:
     """Return the UTC text of `2h`, `30m`, `7d`, or of a time given as UTC text or a date.
 
@@ -76,3 +66,11 @@ def since_text(text: str, now: float) -> str:
     raise UsageError(
         f"{text[:40]!r} is not a time: 30m, 2h, 7d, 2026-11-29 or 2026-11-29T11:20:00.000Z", reason="bad-time"
     )
+
+
+def until_text(text: str, now: float) -> str:
+    """Return the UTC text of a moment to come: `2h`, `30m`, `3d` from now, or the text itself."""
+    units = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+    if text[-1:] in units and text[:-1].isdigit():
+        return utc_text(now + int(text[:-1]) * units[text[-1]])
+    return text

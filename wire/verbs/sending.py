@@ -7,8 +7,9 @@ When `send` returns, the line is fsync'd: state `stored`. Everything later is th
 assumed (`state_of`). Nothing about the remote can make sending fail.
 """
 
+import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from wire.errors import NotReached, UsageError
@@ -20,10 +21,10 @@ from wire.protocol.line import LineError, content, head, parse, seal
 from wire.protocol.messages import FIXED, TRAILING, valid_type
 from wire.protocol.names import EVERYONE, parse_id, valid_recipient
 from wire.store import journal
-from wire.store.files import utc_now
+from wire.store.files import read_bytes, utc_now
 from wire.store.pin import Pin
 from wire.verbs.here import Here
-from wire.verbs.states import STATES, STORED, state_of
+from wire.verbs.states import SENT_STATES, STATES, STORED, state_of
 
 _POLL_SECONDS = 0.02
 
@@ -104,7 +105,8 @@ def send(here: Here, drafts: Sequence[Draft]) -> Outcome:
     )
     results = {channel: builder.sent(ends[channel]) for channel, builder in builders.items()}
     sent = tuple(next(results[f"{agent}/{draft.to}"]) for draft in drafts)
-    return Outcome(sent, _warnings(pin, agent, signer, {draft.to for draft in drafts}))
+    warnings = _warnings(here, pin, agent, signer, {draft.to for draft in drafts})
+    return Outcome(sent, (*warnings, *_forecast(here, pin, channels)))
 
 
 def reply(here: Here, message_id: str, draft: Draft) -> Draft:
@@ -122,15 +124,35 @@ def reply(here: Here, message_id: str, draft: Draft) -> Draft:
     return draft._replace(to=to, re=message_id, thread=thread)
 
 
-def wait(here: Here, ids: Sequence[str], state: str, timeout: float) -> list[Sent]:
-    """Wait until all messages have reached a state.
+def acknowledgement(here: Here, message_id: str, note: str | None) -> Draft:
+    """Return the `ack` of an accepted message; without a note a second one is the first one again.
 
     Raises:
-        NotReached: they had not, after `timeout` seconds; they are stored, and on their way.
+        UsageError: there is no such message here (`no-message`), or it is the agent's own (`own-message`).
+    """
+    if message_id.startswith(f"{here.agent()}/"):
+        raise UsageError(
+            f"{message_id} is a message of {here.agent()!r} itself: an ack is for what others sent",
+            reason="own-message",
+            next_step=f"wire show {message_id}",
+        )
+    idem = f"ack:{message_id}" if note is None else None
+    return reply(here, message_id, Draft("", type="ack", body=note, idem=idem))
+
+
+def wait(here: Here, ids: Sequence[str], state: str, timeout: float) -> list[Sent]:
+    """Wait until all messages have reached a state: from `delivered` on, at every recipient.
+
+    Raises:
+        NotReached: they had not, after `timeout` seconds; they are stored, and on their way. It names who is missing.
         UsageError: no such state.
     """
     if state not in STATES:
         raise UsageError(f"there is no state {state!r} to wait for; known are {', '.join(STATES)}", reason="bad-state")
+    if state not in SENT_STATES:
+        from wire.verbs import receipts  # what recipients are proved to have is more to look up
+
+        return [Sent(one.id, one.state) for one in receipts.wait(here, ids, state, timeout)]
     deadline = time.monotonic() + timeout
     while True:
         pin = here.pin()
@@ -248,14 +270,9 @@ def _refuse_a_taken_name(here: Here, agent: str, signer: Signer) -> None:
         raise name_taken(chain, agent, signer)
 
 
-def _warnings(pin: Pin, agent: str, signer: Signer, recipients: set[str]) -> tuple[str, ...]:
+def _warnings(here: Here, pin: Pin, agent: str, signer: Signer, recipients: set[str]) -> tuple[str, ...]:
     known = {*pin.names.agents, *pin.names.groups, EVERYONE}
-    warnings = [
-        f"{name!r} is not in this machine's copy of the trust (version {pin.trust_version}); the line waits for "
-        f"whoever "
-        "gets that name"
-        for name in sorted(recipients - known)
-    ]
+    warnings = [_unknown(here, pin, name) for name in sorted(recipients - known)]
     if agent in pin.names.agents and signer.key_id not in pin.names.keys.get(agent, ()):
         warnings.append(f"the key of {agent!r} counts no longer; its lines wait here for the next one")
     elif signer.key_id not in pin.names.keys.get(agent, ()):
@@ -263,6 +280,35 @@ def _warnings(pin: Pin, agent: str, signer: Signer, recipients: set[str]) -> tup
     if pin.frozen is not None:
         warnings.append(f"publishing is frozen since {pin.frozen.since} ({pin.frozen.code}); see `wire status`")
     return tuple(warnings)
+
+
+def _unknown(here: Here, pin: Pin, name: str) -> str:
+    """Say what is known of a recipient that the trust does not name."""
+    try:
+        asks = any(one.startswith(f"{name}.") for one in os.listdir(os.path.join(here.places.coordination, "requests")))
+    except OSError:
+        asks = False
+    if asks:
+        return f"{name!r} asks to join and is not approved yet (see `wire trust requests`); the line waits until it is"
+    return (
+        f"{name!r} is not in this machine's copy of the trust (version {pin.trust_version}); the line waits for whoever"
+        " gets that name"
+    )
+
+
+def _forecast(here: Here, pin: Pin, channels: Mapping[str, Sequence[Draft]]) -> Sequence[str]:
+    """Return what is to be told of the recipients; as a rule that is nothing, and one line of a file says so."""
+    urgent = frozenset(channel for channel, mine in channels.items() if any(one.priority == "urgent" for one in mine))
+    if not urgent:
+        said = (read_bytes(here.places.outlook_file) or b"").partition(b"\n")[0]
+        try:
+            if not said or time.time() < float(said):
+                return ()
+        except ValueError:
+            return ()
+    from wire.verbs import forecast
+
+    return forecast.warnings(here, pin, list(channels), urgent)
 
 
 def _raise(here: Here, found: journal.Finding) -> None:
