@@ -1,11 +1,12 @@
 """What a command costs as a process, against an interpreter that does nothing, and in a long channel."""
 
+import json
 import statistics
 from collections.abc import Callable, Iterator
 
 from figures import PAIRS, Figure, Pairs, alternate, ms
 from history import LONG, SHORT, grow
-from world import BODY, Took, World, making
+from world import BODY, Took, World, making, took
 
 HOW = "processes with their output thrown away, {}, {} alternating pairs"
 
@@ -37,6 +38,29 @@ def send_and_tail() -> Iterator[Figure]:
         )
 
 
+def hook() -> Iterator[Figure]:
+    """Measure a runtime's hook while nothing is pending: what every prompt and every end of a turn costs."""
+    told = json.dumps({"session_id": "bench", "hook_event_name": "Stop", "stop_hook_active": False}).encode()
+    with making("mac", "spark") as here:
+        event = here.folder / "event.json"
+        event.write_bytes(told)
+
+        def stop() -> Took:
+            machine = here["spark"]
+            return took([str(machine.program), "hook", "claude-code", "stop"], machine.environ(), machine.home, event)
+
+        stop()
+        yield _against_nothing(
+            here,
+            "spark",
+            "hook",
+            "`wire hook claude-code stop` with nothing pending, over a bare `python -c pass`",
+            stop,
+            waits=False,
+            target=2.5,
+        )
+
+
 def long_channel(here: World) -> Figure:
     """Compare sending into a long channel with sending into a short one of the same machine.
 
@@ -63,13 +87,14 @@ def long_channel(here: World) -> Figure:
 
 
 def _against_nothing(
-    here: World, machine: str, name: str, what: str, ours: Callable[[], Took], *, waits: bool
+    here: World, machine: str, name: str, what: str, ours: Callable[[], Took], *, waits: bool, target: float = 6
 ) -> Figure:
     """Compare a command with an interpreter that does nothing.
 
     Args:
         waits: whether the command waits for a disk, so that only the clock on the wall tells what it takes; else
             processor time does, in which others on the machine have no part.
+        target: how many times the floor it may take.
     """
     found: tuple[list[Took], list[Took]] = ([], [])
 
@@ -86,7 +111,7 @@ def _against_nothing(
         name,
         what,
         pairs.ratio,
-        6,
+        target,
         "x",
         f"python -c pass of the same environment, {ms(statistics.median(pairs.floor))}",
         HOW.format("wall clock" if waits else "processor time, user and system", 2 * PAIRS),

@@ -44,6 +44,7 @@ def _batch(wanted: frozenset[str]) -> Iterator[Figure]:
 
 MEASUREMENTS: dict[tuple[str, ...], Callable[[frozenset[str]], Iterator[Figure]]] = {
     ("send", "tail"): lambda wanted: processes.send_and_tail(),
+    ("hook",): lambda wanted: processes.hook(),
     ("batch",): _batch,
     ("long", "verify-one", "verify-two"): _of_a_long_history,
     ("latency-p50", "latency-p95"): lambda wanted: daemons.latency(),

@@ -89,16 +89,20 @@ class World:
             machine.close()
 
 
-def took(argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> Took:
+def took(argv: Sequence[str], env: Mapping[str, str], cwd: Path, given: Path | None = None) -> Took:
     """Run a process to its end and return what it took.
+
+    Args:
+        given: a file for its standard input, which is empty otherwise.
 
     Raises:
         RuntimeError: it did not exit with 0.
     """
     began = time.perf_counter()
-    process = subprocess.Popen(
-        argv, env=env, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    with open(given or os.devnull, "rb") as stdin:
+        process = subprocess.Popen(
+            argv, env=env, cwd=cwd, stdin=stdin, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
     _, status, usage = os.wait4(process.pid, 0)
     wall = time.perf_counter() - began
     process.returncode = os.waitstatus_to_exitcode(status)
