@@ -18,7 +18,7 @@ from typing import Literal
 from wire.daemon.site import Site
 from wire.errors import WireError
 from wire.gitio import OLDEST_GIT, Git, GitFailed, redact_url
-from wire.hooks import githook
+from wire.hooks import githook, installer, sessions
 from wire.hooks.githook import Owner
 from wire.store import config as configs
 from wire.store.config import WireConfig
@@ -26,6 +26,7 @@ from wire.store.paths import Settings
 from wire.systemd import service, surroundings, unit
 from wire.systemd.state import look
 from wire.systemd.unit import Origin
+from wire.verbs.render import age
 
 PROBES = 3
 PROBE_SECONDS = 15.0
@@ -68,6 +69,7 @@ def examine(settings: Settings) -> Iterator[Check]:
             yield Check("configuration", "note", f"no wire in {settings.config_file}", "wire init, or wire join")
     for wire in wires:
         yield from _wire(settings, wire)
+    yield from _runtimes(settings)
     yield from _service(settings, wires)
 
 
@@ -213,6 +215,36 @@ def _hook(settings: Settings, wire: WireConfig) -> Check:
     # Without the hook nobody is less safe: peers verify for themselves. One that is there and does not run misleads.
     verdict: Verdict = "note" if report.owner in (Owner.MISSING, Owner.FOREIGN) else "wrong"
     return Check(name, verdict, f"hook inactive because {report.why}", report.next_step)
+
+
+# The hooks of agent runtimes.
+
+
+def _runtimes(settings: Settings) -> Iterator[Check]:
+    """Tell what was installed and never fired from what works: runtimes skip hooks without a word."""
+    for there in installer.installed(settings):
+        name = f"hooks of {there.runtime.name}"
+        try:
+            report = there.look()
+        except WireError as error:
+            yield _wrong(name, error)
+            continue
+        if report.state is not installer.State.INSTALLED:
+            yield Check(
+                name, "wrong", f"{report.state} in {there.path}: {report.why or 'taken out by somebody'}", report.again
+            )
+            continue
+        runs = [run for run in sessions.runs(settings.state_dir, there.runtime.name) if run.at >= there.at]
+        if not runs:
+            yield Check(name, "note", f"installed in {there.path} and never fired", there.runtime.silent)
+            continue
+        last = runs[0]
+        fired = f"{last.event} ran {age(max(0.0, time.time() - last.at))} ago"
+        failed = next((run for run in runs if run.outcome == "failed"), None)
+        if failed is not None:
+            yield Check(name, "wrong", f"{there.path}: {fired}; the last {failed.event} failed: {failed.problem}")
+        else:
+            yield Check(name, "ok", f"{there.path}: {fired}")
 
 
 # The service.

@@ -122,34 +122,33 @@ def test_entries_of_others_survive_to_the_byte(mac: Machine, runtime: str) -> No
         assert path.read_bytes() == before
 
 
+MALFORMED = (
+    b"",
+    b"{",
+    b"[]",
+    b'{"hooks": []}',
+    b'{"hooks": {"Stop": {}}}',
+    b'{"a": 1, "a": 2}',
+    b"{} // a comment",
+    b"\xef\xbb\xbf{}",
+    b"\0" * 20,
+    b'{"a": "\xff"}',
+    b"[" * 100_000,
+)
+
+
 @pytest.mark.parametrize("runtime", SETTINGS)
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        b"{",
-        b"[]",
-        b'{"hooks": []}',
-        b'{"hooks": {"Stop": {}}}',
-        b'{"a": 1, "a": 2}',
-        b'{} // a comment',
-        b'\xef\xbb\xbf{}',
-        b"\0" * 20,
-        b'{"a": "\xff"}',
-        b"[" * 100_000,
-    ],
-    ids=lambda data: repr(data[:24]),
-)  # fmt: skip
-def test_a_malformed_file_is_refused_and_left_as_it_is(mac: Machine, runtime: str, data: bytes) -> None:
+def test_a_malformed_file_is_refused_and_left_as_it_is(mac: Machine, runtime: str) -> None:
     path = mac.home / USER_FILES[runtime]
     path.parent.mkdir(parents=True)
-    path.write_bytes(data)
-    for more in ((), ("--check",), ("--uninstall",)):
-        result = mac.wire("hooks", "install", runtime, *more, "--json", check=False)
-        assert (result.status, result.json()["reason"]) == (1, "settings-malformed")
-        assert str(path) in result.json()["error"]
-    assert path.read_bytes() == data
-    assert [entry.name for entry in path.parent.iterdir()] == [path.name]
+    for data in MALFORMED:
+        path.write_bytes(data)
+        for more in ((), ("--check",), ("--uninstall",)):
+            result = mac.wire("hooks", "install", runtime, *more, "--json", check=False)
+            assert (result.status, result.json()["reason"]) == (1, "settings-malformed"), data
+            assert str(path) in result.json()["error"]
+        assert path.read_bytes() == data
+        assert [entry.name for entry in path.parent.iterdir()] == [path.name]
 
 
 @pytest.mark.parametrize("runtime", OWN_FILES)
@@ -256,13 +255,16 @@ def test_the_plugin_folder_has_everything_and_is_written_anew(mac: Machine) -> N
     assert files == {
         ".claude-plugin/plugin.json",
         "hooks/hooks.json",
+        "monitors/monitors.json",
         "skills/wire/SKILL.md",
     }
     assert json.loads((folder / ".claude-plugin/plugin.json").read_bytes())["name"] == "wire"
     hooks = json.loads((folder / "hooks/hooks.json").read_bytes())
     mac.wire("hooks", "install", "claude-code")
     settings = json.loads((mac.home / ".claude/settings.json").read_bytes())
-    assert set(commands(hooks)) == set(commands(settings))
+    assert set(commands(hooks)) == set(commands(settings)) - {"wire hook claude-code wait"}
+    (monitor,) = json.loads((folder / "monitors/monitors.json").read_bytes())
+    assert mac.wire(*shlex.split(monitor["command"])[1:], "--help").status == 0
     (folder / "hooks/hooks.json").write_text("{}")
     mac.wire("hooks", "install", "claude-code", "--plugin", str(folder))
     assert json.loads((folder / "hooks/hooks.json").read_bytes()) == hooks
@@ -301,3 +303,60 @@ def test_the_skill_is_short_and_every_command_in_it_runs(team: Team) -> None:
             ran += 1
     assert ran >= 10
     team.sync_and_check()
+
+
+# What `wire doctor` says of them
+
+
+def examined(machine: Machine, runtime: str) -> dict[str, Any] | None:
+    """Return what doctor says of the hooks of a runtime."""
+    checks = machine.jsonl("doctor", check=False)
+    return next((check for check in checks if check["check"] == f"hooks of {runtime}"), None)
+
+
+def test_doctor_tells_installed_but_never_fired(team: Team) -> None:
+    mac = team.mac
+    assert examined(mac, "codex") is None
+    told = b'{"session_id": "s"}'
+    mac.wire("hook", "codex", "stop", input=told)
+    os.utime(mac.wire_home / "state" / ".hooks" / "runs" / "codex.stop", (1, 1))
+    mac.wire("hooks", "install", "codex")
+    found = examined(mac, "codex")
+    assert found is not None
+    assert (found["verdict"], "never fired" in found["found"]) == ("note", True)
+    assert "/hooks" in found["next_step"]
+    mac.wire("hook", "codex", "stop", input=told)
+    found = examined(mac, "codex")
+    assert found is not None
+    assert (found["verdict"], "stop ran" in found["found"]) == ("ok", True)
+    mac.wire("hook", "codex", "session-start", input=b"not json")
+    found = examined(mac, "codex")
+    assert found is not None
+    assert (found["verdict"], "bad-input" in found["found"]) == ("wrong", True)
+
+
+def test_doctor_tells_a_drift_and_a_malformed_file(team: Team) -> None:
+    mac = team.mac
+    mac.wire("hooks", "install", "gemini")
+    path = mac.home / ".gemini" / "settings.json"
+    settings = json.loads(path.read_bytes())
+    del settings["hooks"]["AfterAgent"]
+    for data, words in ((json.dumps(settings), "drifted"), ("{}", "missing"), ("{", "not plain JSON")):
+        path.write_text(data)
+        found = examined(mac, "gemini")
+        assert found is not None
+        assert (found["verdict"], words in found["found"]) == ("wrong", True), found
+    path.write_text("{}")
+    (mac.home / "my project").mkdir()
+    mac.wire("hooks", "install", "gemini", "--project", "my project")
+    (mac.home / "my project" / ".gemini" / "settings.json").unlink()
+    (step,) = {check["next_step"] for check in mac.jsonl("doctor", check=False) if "my project" in check["found"]}
+    mac.wire(*shlex.split(step)[1:])
+    assert not [
+        check
+        for check in mac.jsonl("doctor", check=False)
+        if "my project" in check["found"] and check["verdict"] == "wrong"
+    ]
+    mac.wire("hooks", "uninstall", "gemini", "--project", "my project")
+    mac.wire("hooks", "uninstall", "gemini")
+    assert examined(mac, "gemini") is None

@@ -140,87 +140,85 @@ def test_the_table_has_every_event_of_every_runtime() -> None:
 # Nothing pending
 
 
-@pytest.mark.parametrize("row", [*NEW, *OWED, *END], ids=name)
-def test_nothing_is_said_where_nothing_is_pending(team: Team, row: Row) -> None:
-    for _ in range(2):  # the long way, then the short one
-        silent(row, fire(team.spark, row.runtime, row.event))
+def test_nothing_is_said_where_nothing_is_pending(team: Team) -> None:
+    for row in (*NEW, *OWED, *END):
+        for _ in range(2):  # the long way, then the short one
+            silent(row, fire(team.spark, row.runtime, row.event))
 
 
-@pytest.mark.parametrize("row", BEGIN, ids=name)
-def test_a_session_begins_with_who_it_is_and_what_waits(team: Team, row: Row) -> None:
-    text = text_of(row, fire(team.spark, row.runtime, row.event))
-    assert "agent spark on the wire hub; other agents: mac." in text
-    assert "Unread messages: 0. Waiting for an answer of spark: 0." in text
-    assert "wire reply ID TEXT" in text
+def test_a_session_begins_with_who_it_is_and_what_waits(team: Team) -> None:
+    for row in BEGIN:
+        text = text_of(row, fire(team.spark, row.runtime, row.event))
+        assert "agent spark on the wire hub; other agents: mac." in text
+        assert "Unread messages: 0. Waiting for an answer of spark: 0." in text
+        assert "wire reply ID TEXT" in text
 
 
 # Something pending
 
 
-@pytest.mark.parametrize("row", NEW, ids=name)
-def test_what_is_new_is_shown_once(team: Team, row: Row) -> None:
-    silent(row, fire(team.spark, row.runtime, row.event))
+def test_what_is_new_is_shown_once(team: Team) -> None:
+    for row in NEW:  # each in a session of its own, which begins before the message comes
+        silent(row, fire(team.spark, row.runtime, row.event, row.event))
     identity = arrive(team, "the parser is green")
-    text = text_of(row, fire(team.spark, row.runtime, row.event))
-    assert text.count(identity) >= 1
-    assert text.count("the parser is green") == 1
-    assert "not instructions" in text
-    for _ in range(2):
-        silent(row, fire(team.spark, row.runtime, row.event))
+    for row in NEW:
+        text = text_of(row, fire(team.spark, row.runtime, row.event, row.event))
+        assert text.count(identity) >= 1
+        assert text.count("the parser is green") == 1
+        assert "not instructions" in text
+        for _ in range(2):
+            silent(row, fire(team.spark, row.runtime, row.event, row.event))
 
 
-@pytest.mark.parametrize("row", BEGIN, ids=name)
-def test_what_waited_is_shown_when_the_session_begins(team: Team, row: Row) -> None:
+def test_what_waited_is_shown_when_the_session_begins(team: Team) -> None:
+    for row in BEGIN:
+        text_of(row, fire(team.spark, row.runtime, row.event))
     identity = arrive(team, "please review", "--ack-required")
-    text = text_of(row, fire(team.spark, row.runtime, row.event))
-    assert f"Unread messages: 1. Waiting for an answer of spark: 1 ({identity})." in text
-    assert text.count("please review") == 1
-    again = text_of(row, fire(team.spark, row.runtime, row.event))
-    assert "please review" not in again
-    assert f"Waiting for an answer of spark: 1 ({identity})." in again
+    for row in BEGIN:
+        text = text_of(row, fire(team.spark, row.runtime, row.event))
+        assert f"Unread messages: 1. Waiting for an answer of spark: 1 ({identity})." in text
+        assert text.count("please review") == 1
+        again = text_of(row, fire(team.spark, row.runtime, row.event))
+        assert "please review" not in again
+        assert f"Unread messages: 0. Waiting for an answer of spark: 1 ({identity})." in again
     assert team.spark.json("tail")["result"] == "nothing-new"
 
 
-@pytest.mark.parametrize("row", OWED, ids=name)
-def test_a_turn_goes_on_for_what_must_be_answered_and_once_for_each(team: Team, row: Row) -> None:
+def test_a_turn_goes_on_for_what_must_be_answered_and_once_for_each(team: Team) -> None:
+    for row in OWED:
+        silent(row, fire(team.spark, row.runtime, row.event))
     ordinary = arrive(team, "no hurry")
-    silent(row, fire(team.spark, row.runtime, row.event))
+    for row in OWED:
+        silent(row, fire(team.spark, row.runtime, row.event))
     urgent = arrive(team, "stop the deploy", "--priority", "urgent")
-    text = text_of(row, fire(team.spark, row.runtime, row.event))
-    assert text.startswith(NOT_AN_ERROR)
-    assert text.count("stop the deploy") == 1
-    assert urgent in text
-    assert ordinary not in text
-    silent(row, fire(team.spark, row.runtime, row.event))
+    for row in OWED:
+        active: dict[str, Any] = {"loop_count": 1} if row.runtime == "cursor" else {"stop_hook_active": True}
+        silent(row, fire(team.spark, row.runtime, row.event, **active))  # it goes on already
+        text = text_of(row, fire(team.spark, row.runtime, row.event))
+        assert text.startswith(NOT_AN_ERROR)
+        assert text.count("stop the deploy") == 1
+        assert urgent in text
+        assert ordinary not in text
+        silent(row, fire(team.spark, row.runtime, row.event))
 
 
-@pytest.mark.parametrize("row", OWED, ids=name)
-def test_a_turn_that_goes_on_already_is_not_kept_going(team: Team, row: Row) -> None:
-    active: dict[str, Any] = {"loop_count": 1} if row.runtime == "cursor" else {"stop_hook_active": True}
-    arrive(team, "stop the deploy", "--priority", "urgent")
-    silent(row, fire(team.spark, row.runtime, row.event, **active))
-    assert "stop the deploy" in text_of(row, fire(team.spark, row.runtime, row.event))
-
-
-@pytest.mark.parametrize("row", OWED, ids=name)
-def test_what_was_answered_keeps_no_turn_going(team: Team, row: Row) -> None:
+def test_what_was_shown_keeps_a_turn_going_until_it_is_answered(team: Team) -> None:
+    for row in (*BEGIN, *OWED):
+        fire(team.spark, row.runtime, row.event, "one")
+        fire(team.spark, row.runtime, row.event, "two")
     identity = arrive(team, "please review", "--ack-required")
-    begin = next(one for one in BEGIN if one.runtime == row.runtime)
-    text_of(begin, fire(team.spark, begin.runtime, begin.event))
+    for row in BEGIN:
+        assert "please review" in text_of(row, fire(team.spark, row.runtime, row.event, "one"))
+        assert "please review" in text_of(row, fire(team.spark, row.runtime, row.event, "two"))
+    for row in OWED:
+        text = text_of(row, fire(team.spark, row.runtime, row.event, "one"))
+        assert identity in text
+        assert "please review" not in text, "its text was shown before"
+        assert "wire reply ID TEXT" in text
+        silent(row, fire(team.spark, row.runtime, row.event, "one"))
     team.spark.remember(team.spark.wire("reply", identity, "reviewed"))
-    silent(row, fire(team.spark, row.runtime, row.event))
-
-
-@pytest.mark.parametrize("row", OWED, ids=name)
-def test_what_was_shown_and_not_answered_is_named_without_its_text(team: Team, row: Row) -> None:
-    identity = arrive(team, "please review", "--ack-required")
-    begin = next(one for one in BEGIN if one.runtime == row.runtime)
-    text_of(begin, fire(team.spark, begin.runtime, begin.event))
-    text = text_of(row, fire(team.spark, row.runtime, row.event))
-    assert identity in text
-    assert "please review" not in text
-    assert "wire reply ID TEXT" in text
-    silent(row, fire(team.spark, row.runtime, row.event))
+    for row in OWED:
+        silent(row, fire(team.spark, row.runtime, row.event, "two"))
 
 
 # The waiter
@@ -396,53 +394,57 @@ def test_a_session_leaves_nothing_behind(team: Team) -> None:
     assert not list((team.spark.wire_home / "state" / ".hooks" / "sessions").iterdir())
 
 
-@pytest.mark.parametrize("session", ["../../etc/passwd", "a/b", ".", "..", "x" * 300, "ümläut", "\ud800"], ids=ascii)
-def test_a_session_id_is_no_path(team: Team, session: str) -> None:
+def test_a_session_id_is_no_path(team: Team) -> None:
     new = NEW[0]
-    silent(new, fire(team.spark, "claude-code", new.event, session))
-    (folder,) = (team.spark.wire_home / "state" / ".hooks" / "sessions").iterdir()
-    assert folder.name.startswith("claude-code.")
-    assert last_run(team.spark, "claude-code", new.event)["outcome"] == "quiet"
+    odd = ["../../etc/passwd", "a/b", ".", "..", "x" * 300, "ümläut", "\ud800"]
+    for session in odd:
+        silent(new, fire(team.spark, "claude-code", new.event, session))
+        assert last_run(team.spark, "claude-code", new.event)["outcome"] == "quiet"
+    folders = list((team.spark.wire_home / "state" / ".hooks" / "sessions").iterdir())
+    assert len(folders) == len(odd)
+    assert all(folder.name.startswith("claude-code.") for folder in folders)
 
 
 # What goes wrong never stops a session
 
 
-@pytest.mark.parametrize("row", TABLE, ids=name)
-def test_a_malformed_input_is_recorded_and_harms_nobody(team: Team, row: Row) -> None:
-    for given in (b"", b"{", b"[1]", b'"text"', b'{"session_id": 7}', b"\xff\xfe", b"[" * 100_000):
-        result = team.spark.wire("hook", row.runtime, row.event, input=given, check=False)
-        silent(row, result)
-        assert last_run(team.spark, row.runtime, row.event)["problem"].startswith("bad-input: ")
+def test_a_malformed_input_is_recorded_and_harms_nobody(team: Team) -> None:
+    arrive(team, "hello", "--priority", "urgent")
+    for row in TABLE:
+        for given in (b"", b"{", b"[1]", b'{"session_id": 7}', b"\xff\xfe", b"[" * 100_000):
+            silent(row, team.spark.wire("hook", row.runtime, row.event, input=given, check=False))
+            assert last_run(team.spark, row.runtime, row.event)["problem"].startswith("bad-input: ")
 
 
-@pytest.mark.parametrize("row", [row for row in TABLE if row not in END], ids=name)
-def test_without_a_wire_nothing_is_said(machines: Any, row: Row) -> None:
+def test_without_a_wire_nothing_is_said(machines: Any) -> None:
     lonely = machines("lonely")
-    silent(row, fire(lonely, row.runtime, row.event))
-    assert last_run(lonely, row.runtime, row.event)["problem"].startswith("no-wire: ")
+    for row in TABLE:
+        silent(row, fire(lonely, row.runtime, row.event))
+        if row not in END:
+            assert last_run(lonely, row.runtime, row.event)["problem"].startswith("no-wire: ")
 
 
-@pytest.mark.parametrize("row", [NEW[0], BEGIN[0], OWED[0], WAIT[0], OWED[2]], ids=name)
 @pytest.mark.parametrize("broken", ["config.toml", "state/hub/pin.json"])
-def test_damaged_state_is_recorded_and_harms_nobody(team: Team, row: Row, broken: str) -> None:
-    arrive(team, "hello")
+def test_damaged_state_is_recorded_and_harms_nobody(team: Team, broken: str) -> None:
+    arrive(team, "hello", "--priority", "urgent")
     (team.spark.wire_home / broken).write_bytes(b"\0" * 100)
-    silent(row, fire(team.spark, row.runtime, row.event))
-    assert "corrupt" in last_run(team.spark, row.runtime, row.event)["problem"]
+    for row in TABLE:
+        silent(row, fire(team.spark, row.runtime, row.event))
+        if row not in END:
+            assert "corrupt" in last_run(team.spark, row.runtime, row.event)["problem"]
 
 
-@pytest.mark.parametrize("data", [b"", b"\0\0\0", b"[]", b'{"about": 1}', b'{"quiet": 7}'], ids=repr)
-def test_what_is_kept_for_a_session_may_be_damaged(team: Team, data: bytes) -> None:
+def test_what_is_kept_for_a_session_may_be_damaged(team: Team) -> None:
     row = NEW[0]
     silent(row, fire(team.spark, row.runtime, row.event))
     (folder,) = (team.spark.wire_home / "state" / ".hooks" / "sessions").iterdir()
-    for file in ("state.json", "quiet.json"):
-        (folder / file).write_bytes(data)
-    silent(row, fire(team.spark, row.runtime, row.event))
-    arrive(team, "hello")
-    (folder / "state.json").write_bytes(data)
-    assert "hello" in text_of(row, fire(team.spark, row.runtime, row.event))
+    for number, data in enumerate((b"", b"\0\0\0", b"[]", b'{"about": 1}', b'{"quiet": 7}')):
+        for file in ("state.json", "quiet.json"):
+            (folder / file).write_bytes(data)
+        silent(row, fire(team.spark, row.runtime, row.event))
+        arrive(team, f"hello {number}")
+        (folder / "state.json").write_bytes(data)
+        assert f"hello {number}" in text_of(row, fire(team.spark, row.runtime, row.event))
 
 
 @pytest.mark.parametrize("words", [("claude-code", "no-such-event"), ("no-such-runtime", "stop")], ids=" ".join)

@@ -139,7 +139,7 @@ def _write_plugin(kind: str, folder: str, as_json: bool) -> None:
 
 
 def _tell_installed(runtime: "Runtime", report: "Installed", as_json: bool, *, good: bool) -> None:
-    next_step = None if good else f"wire hooks install {runtime.name}"
+    next_step = None if good else report.again
     if as_json:
         say_json({**report._asdict(), "state": str(report.state), "next_step": next_step})
         flush()

@@ -8,6 +8,7 @@ Where they were installed is noted in the state folder, so that `wire doctor` ca
 
 import json
 import os
+import shlex
 import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
@@ -45,6 +46,7 @@ class Report(NamedTuple):
         changed: whether the file was written just now.
         why: what differs.
         backup: where the file is kept as it was before our first entry.
+        project: the project that they are for, empty for all projects of the user.
     """
 
     runtime: str
@@ -53,6 +55,14 @@ class Report(NamedTuple):
     changed: bool = False
     why: str = ""
     backup: str | None = None
+    project: str = ""
+
+    @property
+    def again(self) -> str:
+        """The command that brings them up to date."""
+        return f"wire hooks install {self.runtime}" + (
+            f" --project {shlex.quote(self.project)}" if self.project else ""
+        )
 
 
 class Scope(NamedTuple):
@@ -66,18 +76,27 @@ class Scope(NamedTuple):
     settings: Settings
     project: str | None = None
 
+    @property
+    def folder(self) -> str:
+        """The project's folder, empty for none."""
+        return "" if self.project is None else os.path.abspath(self.project)
+
     def place(self, runtime: Runtime) -> Place:
         """Return the file that is meant, and what belongs into it; raises UsageError without a home."""
         if self.project is not None:
             if not os.path.isdir(self.project):
                 raise UsageError(f"{self.project} is not a folder", reason="no-project")
-            return runtime.project(os.path.abspath(self.project))
+            return runtime.project(self.folder)
         return runtime.user(self.settings.environ, _home(self.settings.environ))
 
 
 def look(runtime: Runtime, scope: Scope) -> Report:
     """Return how the hooks stand; raises Corrupt where the file is malformed."""
-    place = scope.place(runtime)
+    return compare(runtime, scope.place(runtime))._replace(project=scope.folder)
+
+
+def compare(runtime: Runtime, place: Place) -> Report:
+    """Return how the hooks stand in one file; raises as `look`."""
     if place.text is not None:
         return _look_at_own(runtime, place)
     found = list(settingsfile.ours(settingsfile.read(place.path), runtime.name))
@@ -109,7 +128,7 @@ def install(runtime: Runtime, scope: Scope) -> Report:
             right = look(runtime, scope).state is State.INSTALLED
             after = before if right else settingsfile.merged(before, place, runtime.name)
             changed = settingsfile.write(place.path, before, after, runtime.name)
-    _note(scope.settings, runtime.name, place.path, there=True)
+    _note(scope, runtime.name, place.path, there=True)
     return look(runtime, scope)._replace(changed=changed)
 
 
@@ -128,25 +147,36 @@ def uninstall(runtime: Runtime, scope: Scope) -> Report:
             before = settingsfile.read(place.path)
             after = settingsfile.without(before, runtime.name)
             changed = before != after and settingsfile.write(place.path, before, after, runtime.name)
-    _note(scope.settings, runtime.name, place.path, there=False)
+    _note(scope, runtime.name, place.path, there=False)
     return look(runtime, scope)._replace(changed=changed)
 
 
 class Installed(NamedTuple):
-    """A file into which hooks were put, and when (seconds since the epoch)."""
+    """A file into which hooks were put, what belongs there, when (seconds since the epoch), and for which project."""
 
     runtime: Runtime
-    path: str
+    place: Place
     at: float
+    project: str
+
+    @property
+    def path(self) -> str:
+        """The file."""
+        return self.place.path
+
+    def look(self) -> Report:
+        """Return how the hooks stand there; raises Corrupt where the file is malformed."""
+        return compare(self.runtime, self.place)._replace(project=self.project)
 
 
 def installed(settings: Settings) -> list[Installed]:
-    """Return where hooks were installed from here, and are still."""
+    """Return where hooks were installed from here; files that are gone with their folder are left out."""
     found = []
-    for name, path, at in _noted(settings):
+    for name, path, at, project in _noted(settings):
         runtime = find(name)
-        if runtime is not None and os.path.exists(path):
-            found.append(Installed(runtime, path, at))
+        if runtime is not None and os.path.isdir(os.path.dirname(path)):
+            # What belongs into a file is the same wherever the file is.
+            found.append(Installed(runtime, runtime.project(os.sep)._replace(path=path), at, project))
     return found
 
 
@@ -205,19 +235,20 @@ def _notes(settings: Settings) -> str:
     return os.path.join(settings.state_dir, quick.FOLDER, "installed.json")
 
 
-def _noted(settings: Settings) -> list[tuple[str, str, float]]:
-    """Return (runtime, path, time) of what was installed; nothing where the file is damaged."""
+def _noted(settings: Settings) -> list[tuple[str, str, float, str]]:
+    """Return (runtime, path, time, project) of what was installed; nothing where the file is damaged."""
     with suppress(ValueError, TypeError, RecursionError):
         entries = json.loads(read_bytes(_notes(settings)) or b"[]")
-        return [(str(name), str(path), float(at)) for name, path, at in entries]
+        return [(str(name), str(path), float(at), str(project)) for name, path, at, project in entries]
     return []
 
 
-def _note(settings: Settings, runtime: str, path: str, *, there: bool) -> None:
-    with _locked(settings):
-        before = _noted(settings)
+def _note(scope: Scope, runtime: str, path: str, *, there: bool) -> None:
+    with _locked(scope.settings):
+        before = _noted(scope.settings)
         kept = [entry for entry in before if entry[:2] != (runtime, path)]
         if there:
-            kept.append(next((entry for entry in before if entry[:2] == (runtime, path)), (runtime, path, time.time())))
+            known = [entry for entry in before if entry[:2] == (runtime, path)]
+            kept += known or [(runtime, path, time.time(), scope.folder)]
         if kept != before:
-            atomic_write(_notes(settings), json.dumps(kept).encode("ascii"), durable=False)
+            atomic_write(_notes(scope.settings), json.dumps(kept).encode("ascii"), durable=False)

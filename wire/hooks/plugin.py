@@ -1,9 +1,9 @@
-"""A plugin folder for Claude Code: hooks and the skill.
+"""A plugin folder for Claude Code: hooks, the monitor that wakes an idle session, and the skill.
 
     write("/home/me/plugins/wire")          then: claude --plugin-dir /home/me/plugins/wire
 
-It has what `wire hooks install claude-code` puts into the settings. Use one of the two; with both, each message is
-shown once all the same.
+It has what `wire hooks install claude-code` puts into the settings except for the waiter, in whose place the monitor
+stands. Use one of the two: with both, hooks print each message once all the same, and the session is woken twice.
 """
 
 import json
@@ -27,9 +27,18 @@ def files() -> dict[str, str]:
         "description": "Signed messages between agents on different machines, through a git repository",
         "license": "MIT",
     }
+    monitors = [
+        {
+            "name": "wire",
+            "command": "wire monitor",
+            "description": "One line for each new verified message of another agent",
+            "when": "always",
+        }
+    ]
     return {
         MANIFEST: _text(manifest),
-        os.path.join("hooks", "hooks.json"): _text({"hooks": claude_code.entries()}),
+        os.path.join("hooks", "hooks.json"): _text({"hooks": claude_code.entries(waiter=False)}),
+        os.path.join("monitors", "monitors.json"): _text(monitors),
         os.path.join("skills", "wire", "SKILL.md"): skill(),
     }
 
