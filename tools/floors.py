@@ -36,9 +36,11 @@ FLOORS: dict[str, frozenset[str]] = {
     "api": _UPPER | {"verbs"},
     "systemd": _UPPER | {"verbs"},
     "hooks": _UPPER | {"verbs", "api"},
+    "mcp": _UPPER | {"verbs", "api"},
+    "surfacing": _UPPER | {"verbs", "api"},
     "demo": frozenset({"errors"}),
     "doctor": _UPPER | {"verbs", "systemd", "hooks"},
-    "cli": _UPPER | {"verbs", "api", "systemd", "hooks", "demo", "doctor"},
+    "cli": _UPPER | {"verbs", "api", "systemd", "hooks", "mcp", "surfacing", "demo", "doctor"},
     "__init__": frozenset({"errors", "api"}),
     "__main__": frozenset({"cli", "hooks"}),
 }
@@ -50,6 +52,9 @@ DOORS: dict[str, tuple[str, ...]] = {
     "watchdog": ("wire/daemon/watch.py",),
     "click": ("wire/cli/",),
     "rich": ("wire/cli/",),
+    "mcp": ("wire/mcp/server.py",),
+    "mcp_types": ("wire/mcp/server.py",),
+    "anyio": ("wire/mcp/server.py",),
 }
 """The only file, or folder (with a slash), that may import a package from outside."""
 

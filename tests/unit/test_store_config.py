@@ -1,15 +1,18 @@
 """The machine's configuration: strict reading with a place for each complaint, and changes that keep comments."""
 
 import os
+import re
 import stat
 from pathlib import Path
 
 import pytest
 
+from support.checkout import ROOT
 from wire.errors import Corrupt, UsageError
 from wire.store import config
 from wire.store.config import Config, WireConfig
 from wire.store.paths import Settings
+from wire.store.surfaces import Notify
 
 TOKEN = "https://user:s3cret-t0ken@example.org/team/wire.git"
 
@@ -259,3 +262,73 @@ def test_a_linked_configuration_stays_linked(settings: Settings, tmp_path: Path)
     assert Path(settings.config_file).is_symlink()
     assert real.read_text().startswith("# mine\n")
     assert config.load(settings).wires == (team(settings),)
+
+
+# Notifications and drop folders
+
+SURFACES = """\
+[[wire]]
+name = "team"
+remote = "/srv/hub.git"
+branch = "main"
+agents = ["mac", "bot"]
+
+[wire.notify.mac]
+tmux = "work:0.1"
+tmux_socket = "/run/t"
+command = ["wake", "--now"]
+[wire.notify.bot]
+desktop = true
+[wire.drop]
+mac = "drops/mac"
+bot = "/srv/bot"
+"""
+
+
+def test_how_agents_are_told(settings: Settings) -> None:
+    path = write(settings, SURFACES)
+    (wire,) = config.load(settings).wires
+    assert wire.notify == {
+        "mac": Notify("work:0.1", "/run/t", ("wake", "--now")),
+        "bot": Notify(desktop=True),
+    }
+    assert wire.notify["mac"].adapters == ("tmux", "command")
+    assert wire.drop == {"mac": str(path.parent / "drops/mac"), "bot": "/srv/bot"}
+    config.update_wire(settings, wire._replace(branch="other"))
+    (changed,) = config.load(settings).wires
+    assert (changed.branch, changed.notify, changed.drop) == ("other", wire.notify, wire.drop)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "why"),
+    [
+        ("[wire.notify.bot]", "[wire.notify.eve]", 11, "no such agent lives here; there is mac, bot"),
+        ("desktop = true", "dekstop = true", 12, "unknown key `notify.bot.dekstop`"),
+        ("desktop = true", "desktop = 1", 12, "`notify.bot.desktop` must be true or false"),
+        ('command = ["wake", "--now"]', 'command = "wake --now"', 10, "`notify.mac.command` must be a list"),
+        ('command = ["wake", "--now"]', "command = [1]", 10, "must be a list of words"),
+        ('tmux = "work:0.1"', 'tmux = "-t x"', 8, "not beginning with '-'"),
+        ('tmux = "work:0.1"', 'tmux = ""', 8, "must be plain text"),
+        ('bot = "/srv/bot"', "bot = 7", 13, "`drop.bot` must be the path of a folder"),
+        ('bot = "/srv/bot"', 'bot = "./drops/../drops/mac"', 13, "two agents have one drop folder"),
+    ],
+)
+def test_a_complaint_about_telling_names_file_and_line(
+    settings: Settings, old: str, new: str, line: int, why: str
+) -> None:
+    path = write(settings, SURFACES.replace(old, new))
+    with pytest.raises(Corrupt) as caught:
+        config.load(settings)
+    assert caught.value.message.startswith(f"{path}, line {line}: ")
+    assert why in caught.value.message
+
+
+def test_what_the_page_about_telling_shows_is_understood(settings: Settings) -> None:
+    page = (ROOT / "docs" / "notify.md").read_text("utf-8")
+    blocks = re.findall(r"^```toml\n(.*?)^```$", page, re.M | re.S)
+    assert len(blocks) == 2
+    head = SURFACES.partition("[wire.notify")[0]
+    write(settings, head + "".join(blocks))
+    (wire,) = config.load(settings).wires
+    assert wire.notify["mac"].adapters == ("tmux", "command", "desktop")
+    assert wire.drop == {"mac": "/srv/agents/mac"}

@@ -45,6 +45,8 @@ _COMMANDS = {
     "hooks": "hooks",
     "hook": "hook",
     "skill": "hook",
+    "mcp": "mcp",
+    "notify": "notifying",
     "doctor": "doctor",
     "demo": "demo",
 }
@@ -132,7 +134,7 @@ def main() -> None:
             as_json="--json" in argv,
         )
     except Exception as error:  # noqa: BLE001  # the edge: no traceback reaches a user, and none is lost
-        status = fail(_internal(error), as_json="--json" in argv)
+        status = fail(internal(error), as_json="--json" in argv)
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -156,7 +158,7 @@ def _without_secrets(text: str) -> str:
     return redact_url(text)
 
 
-def _internal(error: Exception) -> WireError:
+def internal(error: Exception) -> WireError:
     """Write the traceback down for a report, and return what to tell the user."""
     import traceback
 

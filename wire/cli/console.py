@@ -64,12 +64,16 @@ def hand_over() -> None:
     flush()
     if _closed:
         raise BrokenPipeError
-    descriptor = sys.stdout.fileno()
+    taken(sys.stdout.fileno())
+
+
+def taken(descriptor: int) -> None:
+    """Wait until whoever reads from a pipe or socket took everything; see `hand_over`."""
     left = least = _untaken(descriptor)
     deadline = time.monotonic() + _PATIENCE
     pause = 0.0002
     while left and time.monotonic() < deadline:
-        if reader_gone(pause):
+        if reader_gone(pause, descriptor):
             raise BrokenPipeError
         left = _untaken(descriptor)
         pause = min(2 * pause, 0.005)
@@ -77,12 +81,12 @@ def hand_over() -> None:
             least, deadline = left, time.monotonic() + _PATIENCE
 
 
-def reader_gone(seconds: float) -> bool:
+def reader_gone(seconds: float, descriptor: int | None = None) -> bool:
     """Wait for some seconds, or until nobody reads any more what is printed; return whether that is so."""
     import select  # sending needs neither this nor what is imported below
 
     poll = select.poll()
-    poll.register(sys.stdout.fileno(), 0)
+    poll.register(sys.stdout.fileno() if descriptor is None else descriptor, 0)
     return bool(poll.poll(seconds * 1000))
 
 

@@ -27,9 +27,10 @@ def run(ctx: click.Context, log_level: str) -> None:
     """Serve every wire of this machine until SIGTERM; SIGUSR1 looks now, SIGHUP reads the configuration again."""
     from wire.daemon import service
     from wire.daemon.logs import Log
+    from wire.surfacing import beside
 
     log = Log(sys.stderr.fileno(), level=log_level, journald=_is_journald())
-    leave(service.run(settings_of(ctx), log))
+    leave(service.run(settings_of(ctx), log, beside.begin))
 
 
 def _is_journald() -> bool:

@@ -21,9 +21,10 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from types import FrameType
+from typing import Protocol
 
 from wire.daemon import claim as claims
 from wire.daemon.claim import Claim
@@ -52,8 +53,25 @@ _READY_SECONDS = 20.0
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP, signal.SIGCONT)
 
 
-def run(settings: Settings, log: Log) -> int:
+class Companion(Protocol):
+    """A thread that works beside a worker, for the same wire, and that no worker waits for."""
+
+    def stop(self) -> None:
+        """End soon."""
+
+    def join(self, timeout: float | None = None) -> None:
+        """Wait for the end."""
+
+
+Companions = Callable[[Settings, WireConfig, Log], Companion | None]
+"""Starts what is to work beside the worker of a wire, if there is anything to do."""
+
+
+def run(settings: Settings, log: Log, companions: Companions = lambda settings, wire, log: None) -> int:
     """Serve until told to stop, and return the exit status.
+
+    Args:
+        companions: what works beside each worker.
 
     Raises:
         Busy: reason `daemon-running`: another daemon serves this machine, or one of the wires.
@@ -66,15 +84,17 @@ def run(settings: Settings, log: Log) -> int:
         private_folder(settings.state_dir)
         stack.enter_context(claims.sole(settings.state_dir))
         signals = stack.enter_context(_signals())
-        service = _Service(settings._replace(environ=children), log, notifier)
+        service = _Service(settings._replace(environ=children), log, notifier, companions)
         stack.callback(service.end)
         service.begin()
         return service.serve(signals)
 
 
 class _Service:
-    def __init__(self, settings: Settings, log: Log, notifier: Notifier) -> None:
+    def __init__(self, settings: Settings, log: Log, notifier: Notifier, companions: Companions) -> None:
         self._settings = settings
+        self._companions = companions
+        self._beside: dict[str, Companion] = {}
         self._log = log
         self._notifier = notifier
         self._workers: dict[str, Worker] = {}
@@ -120,6 +140,8 @@ class _Service:
         workers = [*self._workers.values(), *self._leaving]
         for worker in workers:
             worker.stop()
+        for beside in self._beside.values():
+            beside.stop()
         _join(workers, PATIENCE_SECONDS)
         for worker in workers:
             if worker.is_alive():
@@ -128,6 +150,8 @@ class _Service:
         for worker in workers:
             if worker.is_alive():
                 self._log.error("left", wire=worker.config.name, why="it did not end in time")
+        for beside in self._beside.values():
+            beside.join(PATIENCE_SECONDS)
         self._routes.close()
         self._log.info("stopped", why=self._stop)
 
@@ -212,6 +236,8 @@ class _Service:
             raise
         worker.start()
         self._workers[wire.name] = worker
+        if (beside := self._companions(self._settings, wire, self._log)) is not None:
+            self._beside[wire.name] = beside
 
     def _tend(self) -> None:
         """Bring the workers in line with what is wanted: end, start, and start again."""
@@ -222,6 +248,10 @@ class _Service:
             elif self._wanted.get(name) != worker.config:
                 worker.stop()
                 self._leaving.append(self._workers.pop(name))
+            else:
+                continue
+            if (beside := self._beside.pop(name, None)) is not None:
+                beside.stop()
         for worker in self._leaving:
             if worker.is_alive() and not worker.progressing(time.monotonic()):
                 worker.cancel()

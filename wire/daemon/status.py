@@ -13,7 +13,7 @@ from typing import NamedTuple
 from wire.errors import DONE, FAILED, INTEGRITY, REMOTE, StoreError
 from wire.gitio import REMOTE_KINDS
 from wire.protocol.line import parse
-from wire.store import incidents, journal
+from wire.store import incidents, journal, surfaces
 from wire.store.config import WireConfig
 from wire.store.files import is_locked, lock_holder, utc_text
 from wire.store.incidents import Incident
@@ -45,6 +45,7 @@ class Snapshot:
     holder: int | None
     owed: Sequence[Owed]
     incidents: Sequence[Incident]
+    unsurfaced: Sequence[surfaces.Trouble] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,7 @@ def snapshot(places: WirePlaces, config: WireConfig, pin: Pin) -> Snapshot:
         lock_holder(lock) if held else None,
         [_owed(places, pin, channel) for channel in _own_channels(places, config)],
         [one for one in incidents.list_(places.incidents_dir) if one.state != incidents.RESOLVED],
+        surfaces.troubles(places, config.notify),
     )
 
 
@@ -117,9 +119,10 @@ def judge(seen: Snapshot, now: float) -> Status:
     troubles += [f"{channel} accepts nothing: two valid lines claim one place" for channel in pin.forks]
     told_already = progress.failure_text
     troubles += [f"{one.code} in {one.scope}: {one.message}" for one in opened if one.message != told_already]
+    troubles += [one.told(now) for one in seen.unsurfaced]
     if integrity or pin.frozen is not None or pin.forks:
         status = INTEGRITY
-    elif opened and status == DONE:
+    elif (opened or seen.unsurfaced) and status == DONE:
         status = FAILED
     return Status(
         seen,

@@ -18,6 +18,7 @@ private.
     # jitter = 0.2                              0 to 1, part of an interval
     # hourly_budget = 900                       requests to the remote
     # timeout = 120                             seconds that one git command may take
+    [wire.notify.mac] and [wire.drop]           see `wire.store.surfaces`
 
 What it does not do: know whether a remote, clone or key exists, or which cadence applies where nothing is
 said.
@@ -27,12 +28,15 @@ import os
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wire.errors import Corrupt, UsageError
 from wire.protocol.names import valid_name
 from wire.store.files import atomic_write, locked, private_folder, read_bytes
 from wire.store.paths import Settings, parse_toml
+
+if TYPE_CHECKING:
+    from wire.store.surfaces import Notify
 
 _MEND = "mend it with an editor; `wire` never writes over a configuration that it cannot read"
 _NOT_IN_BRANCH = frozenset(" ~^:?*[\\")
@@ -50,6 +54,8 @@ class WireConfig(NamedTuple):
         identity_name: name of the commits' author, or None for the agent's.
         identity_email: address of the commits' author, or None for `<agent>@wire.invalid`.
         cadence: only what the file says of `t0 t1 t2 t3 hot jitter hourly_budget timeout`; seconds, `hot` a tuple.
+        notify: how agents are notified.
+        drop: agents' drop folders, absolute.
     """
 
     name: str
@@ -60,6 +66,8 @@ class WireConfig(NamedTuple):
     identity_name: str | None = None
     identity_email: str | None = None
     cadence: Mapping[str, Any] = MappingProxyType({})
+    notify: "Mapping[str, Notify]" = MappingProxyType({})
+    drop: Mapping[str, str] = MappingProxyType({})
 
 
 class Config(NamedTuple):
@@ -256,7 +264,7 @@ class _Reader:
 
     def _wire(self, table: dict[str, Any], number: int) -> WireConfig:
         kinds = {"name": str, "remote": str, "branch": str, "clone": str, "agents": list}
-        self._known(table, {**kinds, "identity": dict, "cadence": dict}, number, "")
+        self._known(table, {**kinds, "identity": dict, "cadence": dict, "notify": dict, "drop": dict}, number, "")
         for key in ("name", "remote", "branch"):
             if key not in table:
                 raise self._bad(number, "[[wire]]", f"this wire has no `{key}`")
@@ -287,9 +295,21 @@ class _Reader:
             if not _plain(value) or set("<>") & set(value):
                 raise self._bad(number, key, f"`identity.{key}` must be plain text without < and >")
         cadence = self._cadence(table.get("cadence", {}), number)
-        return WireConfig(
+        made = WireConfig(
             name, remote, branch, clone, tuple(agents), identity.get("name"), identity.get("email"), cadence
         )
+        return self._surfaces(made, table, number) if "notify" in table or "drop" in table else made
+
+    def _surfaces(self, wire: WireConfig, table: dict[str, Any], number: int) -> WireConfig:
+        from wire.store import surfaces  # few machines have any
+
+        try:
+            return wire._replace(
+                notify=surfaces.notify(table.get("notify", {}), wire.agents),
+                drop=surfaces.drop(table.get("drop", {}), wire.agents, os.path.dirname(self._path)),
+            )
+        except surfaces.Wrong as error:
+            raise self._bad(number, error.key, str(error)) from error
 
     def _cadence(self, table: dict[str, Any], number: int) -> Mapping[str, Any]:
         seconds = (int, float)
