@@ -9,7 +9,10 @@ that does not hold.
 What it does not do: look at the remote, or decide what is shown.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import NamedTuple
 
 from wire.errors import IntegrityError, UsageError
 from wire.protocol.chain import SEGMENT_MAX, Position
@@ -31,6 +34,9 @@ from wire.store.seen import Seen
 PUSHED = "pushed"
 NOBODY = ""
 """In the place of the recipient of a proof that is about the remote."""
+
+_AT_ONCE = 1_000
+"""Lines that are taken in with one write, so that nobody else waits for long."""
 
 Sources = Callable[[str], Sequence[Source]]
 
@@ -106,17 +112,19 @@ class _Accounts:
         start = done or Position.start(self._pin.wire, channel)
         if (start.seq, start.head) == (end.seq, end.head):
             return
-        read = self._lines(channel, end, start)
-        with self._receipts.writing():
-            if read is None:
-                # Accepted lines were taken back: what stands in their places has to prove itself again.
+        lines = self._lines(channel, end, start)
+        if lines is None:
+            # Accepted lines were taken back: what stands in their places has to prove itself again.
+            with self._receipts.writing():
                 self._receipts.forget(channel)
-                read = self._lines(channel, end, Position.start(self._pin.wire, channel)) or iter(())
-            for line in read:
-                self._take(line.line)
-            self._receipts.set_scanned(channel, end)
+            lines = self._lines(channel, end, Position.start(self._pin.wire, channel)) or iter(())
+        while taken := list(islice(lines, _AT_ONCE)):
+            with self._receipts.writing():
+                for one in taken:
+                    self._take(one.line)
+                self._receipts.set_scanned(channel, taken[-1].after)
 
-    def _lines(self, channel: str, end: Position, start: Position) -> Iterable[reading.Read] | None:
+    def _lines(self, channel: str, end: Position, start: Position) -> Iterator[reading.Read] | None:
         try:
             return reading.lines_after(self._sources(channel), self._pin.wire, channel, accepted=end, cursor=start)
         except reading.LostPlace:
@@ -176,45 +184,54 @@ class _Accounts:
         names = self._pin.names
         others = [name for name in names.agents if name not in self._local]
         speakers = {channel.partition("/")[0] for channel, end in self._pin.accepted.items() if end.seq}
-        return Outlook(
-            {
-                name: Promise(round(heard[name].changed, 3), heard[name].presence.interval)
-                for name in others
-                if name in heard
-            },
-            {
-                channel: self._channel(channel, heard)
-                for channel in self._receipts.channels()
-                if channel in self._pin.accepted
-            },
-            tuple(name for name in others if name not in heard and name not in speakers) if heard else (),
-        )
-
-    def _channel(self, channel: str, heard: Mapping[str, Heard]) -> Channel:
-        sender, _, recipient = channel.partition("/")
-        urgent = sum(
-            one.priority == "urgent" and not self._receipts.answers(channel, one.seq)
+        urgent = Counter(
+            one.channel
             for one in self._receipts.asks(own=True)
-            if one.channel == channel
+            if one.priority == "urgent" and not self._receipts.answers(one.channel, one.seq)
         )
+        promises = {
+            name: Promise(round(heard[name].changed, 3), heard[name].presence.interval)
+            for name in others
+            if name in heard
+        }
+        channels = {
+            channel: self._channel(channel, urgent[channel], heard)
+            for channel in self._receipts.channels()
+            if channel in self._pin.accepted
+        }
+        silent = tuple(name for name in others if name not in heard and name not in speakers) if heard else ()
+        return Outlook(promises, channels, silent)
+
+    def _channel(self, channel: str, urgent: int, heard: Mapping[str, Heard]) -> Channel:
+        sender, _, recipient = channel.partition("/")
         unread = {}
         for agent in self._members.of(recipient, self._pin.trust_version):
             # Of whom nothing was heard nothing is known, and that it did not read least of all.
             if agent in heard and agent != sender:
                 waiting = unproved(self._receipts, self._members, self._pin, channel, agent, READ)
-                if waiting:
-                    unread[agent] = Unread(len(waiting), round(seconds_of(waiting[0].ts), 3))
+                if waiting.messages:
+                    oldest = seconds_of(self._receipts.ts_at(channel, waiting.first))
+                    unread[agent] = Unread(waiting.messages, round(oldest, 3))
         return Channel(self._pin.accepted[channel], urgent, unread)
 
 
-def unproved(receipts: Receipts, members: Members, pin: Pin, channel: str, agent: str, state: str) -> list[Kept]:
-    """Return our messages at the remote that an agent is not proved to have come to, oldest first."""
+class Unproved(NamedTuple):
+    """How many of our messages at the remote an agent is not proved to have come to, and the number of the oldest."""
+
+    messages: int
+    first: int
+
+
+def unproved(receipts: Receipts, members: Members, pin: Pin, channel: str, agent: str, state: str) -> Unproved:
+    """Return what of a channel of ours an agent is not proved to have come to with a state."""
     reached = receipts.furthest(channel, agent, state)
-    return [
+    recipient = channel.partition("/")[2]
+    found = [
         one
-        for one in receipts.after(channel, reached, pin.remote_seq.get(channel, 0))
-        if one.type not in MACHINE_TYPES and agent in members.of(one.recipient, one.trust)
+        for one in receipts.count(channel, reached, pin.remote_seq.get(channel, 0), MACHINE_TYPES)
+        if agent in members.of(recipient, one.trust)
     ]
+    return Unproved(sum(one.lines for one in found), min((one.first for one in found), default=0))
 
 
 def kept_of(line: Line, members: Mapping[str, object], *, seen: str, own: bool) -> Kept:

@@ -105,6 +105,14 @@ class Answer(NamedTuple):
     seen: str
 
 
+class Count(NamedTuple):
+    """How many lines name a trust version, and the number of the first of them."""
+
+    trust: int
+    lines: int
+    first: int
+
+
 class Receipts:
     """The open file; made by `Receipts.open`, and one thread's alone."""
 
@@ -211,6 +219,26 @@ class Receipts:
     def after(self, channel: str, seq: int, until: int) -> list[Kept]:
         """Return our lines of a channel behind `seq` and up to `until`, in order."""
         return self._kept("channel = ? AND seq > ? AND seq <= ? AND own ORDER BY seq", channel, seq, until)
+
+    def count(self, channel: str, seq: int, until: int, without: Iterable[str]) -> list[Count]:
+        """Return how many lines of ours stand behind `seq` and up to `until`, by the trust version that they name.
+
+        Args:
+            without: types that are not counted.
+        """
+        types = tuple(without)
+        marks = ", ".join("?" for _ in types)
+        rows = self._all(
+            "SELECT trust, count(*), min(seq) FROM lines WHERE channel = ? AND seq > ? AND seq <= ? AND own"  # noqa: S608
+            f" AND type NOT IN ({marks}) GROUP BY trust ORDER BY min(seq)",
+            channel, seq, until, *types,
+        )  # fmt: skip
+        return [Count(*row) for row in rows]
+
+    def ts_at(self, channel: str, seq: int) -> str:
+        """Return the author's time of a line, empty when it is not known here."""
+        rows = self._all("SELECT ts FROM lines WHERE channel = ? AND seq = ?", channel, seq)
+        return rows[0][0] if rows else ""
 
     def channels(self) -> list[str]:
         """Return the channels of our agents in which something was sent."""

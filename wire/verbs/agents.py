@@ -116,7 +116,7 @@ def peers(here: Here) -> list[Peer]:
         mine, asks = receipts.channels(), receipts.asks(own=True)
 
         def without(name: str, state: str) -> int:
-            return sum(len(unproved(receipts, members, pin, channel, name, state)) for channel in mine)
+            return sum(unproved(receipts, members, pin, channel, name, state).messages for channel in mine)
 
         for name in sorted(set(pin.names.agents) - set(here.config.agents)):
             said = heard.get(name)
@@ -194,7 +194,7 @@ class _Seen:
         if name == self._agent:
             return 0
         mine = [one for one in self._receipts.channels() if one.partition("/")[0] == self._agent]
-        return sum(len(unproved(self._receipts, self._members, self._pin, one, name, state)) for one in mine)
+        return sum(unproved(self._receipts, self._members, self._pin, one, name, state).messages for one in mine)
 
     def _unread_of(self, name: str) -> int:
         """Return how many lines of another the chosen agent has not read."""

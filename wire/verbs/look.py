@@ -7,6 +7,7 @@ What a reader is shown is what was accepted: the pin's heads vouch for every byt
 index can change it. Where a clone's file is damaged, the copy that git holds is read instead, and the damage is noted.
 """
 
+import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -35,7 +36,7 @@ class Item(NamedTuple):
         why: why it cannot be read.
         verdict: `verified`, or `unreadable`: its place is proved and its content cannot be shown.
         state: for our own what is proved of it, for others' `delivered`.
-        flags: `clock-ahead`, `trust-ahead`.
+        flags: `clock-ahead`, `trust-ahead`, `expired`.
         first_seen: when this machine accepted it (UTC text), empty when that is not known.
         commit: the remote's commit that first carried it here, empty for our own before the push.
     """
@@ -114,6 +115,8 @@ class Look:
             flags.append("clock-ahead")
         if line.trust_version > self.pin.trust_version:
             flags.append("trust-ahead")
+        if members is not None and "expires" in members and seconds_of(members["expires"]) <= time.time():
+            flags.append("expired")
         own = line.sender in self._here.config.agents
         return Item(
             line,

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from wire.errors import IntegrityError, NotReached, UsageError
+from wire.errors import Busy, IntegrityError, NotReached, UsageError
 from wire.protocol.chain import Position
 from wire.protocol.line import LineError, check, parse
 from wire.protocol.names import parse_id
@@ -153,9 +153,11 @@ def trace_all(here: Here, ids: Sequence[str]) -> list[Traced]:
 
 
 def update(here: Here, pin: Pin) -> None:
-    """Take in what was accepted and heard since; what cannot be read just now is read next time."""
+    """Take in what was accepted and heard since; where somebody else does that just now, it is left to them."""
     try:
         accounts.update(here.places, pin, here.config.agents)
+    except Busy:
+        return
     except IntegrityError:
         from wire.verbs.look import sources_of  # where the clone is damaged, git's own copy is read
 
