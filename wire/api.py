@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     from wire.verbs.owed import Overdue, Owed
     from wire.verbs.reading import Filters, Reading
     from wire.verbs.receipts import Traced
+    from wire.verbs.searching import Searched
     from wire.verbs.sending import Draft, Outcome, Sent
+    from wire.verbs.summing import Summary
     from wire.verbs.waiting import Notice, Waited
     from wire.verbs.watching import Verified
 
@@ -255,6 +257,18 @@ class Wire:
         from wire.verbs import reading
 
         return reading.thread(self.here, message_id)
+
+    def search(self, *texts: str, filters: "Filters | None" = None, count: int = 20) -> "Searched":
+        """Return the newest messages of the whole wire in which all texts stand, each of them proved."""
+        from wire.verbs import searching
+
+        return searching.search(self.here, texts, filters, count=count)
+
+    def summary(self, since: str, *, count: int = 40, reader: str | None = None) -> "Summary":
+        """Return what happened since a time (UTC text), by conversation; it reads nothing."""
+        from wire.verbs import summing
+
+        return summing.summary(self.here, since, count=count, reader=reader)
 
     # How things stand
 

@@ -57,6 +57,16 @@ def test_listing_shows_what_matters_and_reads_nothing(team: Team) -> None:
     assert team.spark.wire("inbox").stdout.startswith("0 unread messages for spark on hub; ")
 
 
+def test_what_was_read_and_must_be_answered_stays_in_sight(team: Team) -> None:
+    asked = team.mac.send("spark", "say something", "--ack-required")
+    team.settle()
+    assert team.spark.json("inbox")["owed"] == [asked]
+    read(team.spark)
+    assert f"read, and to be answered still: {asked}\n" in team.spark.wire("inbox").stdout
+    team.spark.wire("reply", asked, "something")
+    assert team.spark.json("inbox")["owed"] == []
+
+
 def test_an_inbox_without_a_look_says_so(team: Team) -> None:
     (state(team.spark) / "progress.json").unlink()
     told = team.spark.wire("inbox", "--json", check=False)
@@ -216,7 +226,9 @@ def test_looking_touches_neither_git_nor_anything_else(team: Team) -> None:
     five(team)
     before = _files(team)
     team.spark.wire("inbox", "--full", "--json", env={"PATH": "/nonexistent"})
-    assert _files(team) == before
+    noted = {name for name, one in _files(team).items() if before.get(name) != one}
+    assert all("/state/hub/receipts" in name for name in noted), "what can be made again, and neither place nor clone"
+    before = _files(team)
     team.spark.wire("read", "mac/spark/1", env={"PATH": "/nonexistent"})
     changed = {name for name, one in _files(team).items() if before.get(name) != one}
     assert {name.partition("/cursors/")[1] for name in changed} == {"/cursors/"}, changed

@@ -96,7 +96,7 @@ HEADER = re.compile(r"^message (\S+) \S+, .* ago")
 SIGNER = Signer(bytes(range(32)))
 
 
-def item(body: Any = None, *, seq: int = 1, state: str = "delivered", **members: Any) -> Item:
+def item(body: Any = None, *, seq: int = 1, own: bool = False, **members: Any) -> Item:
     """Return a message of mac's as it is shown to spark."""
     raw = seal(
         SIGNER,
@@ -112,7 +112,7 @@ def item(body: Any = None, *, seq: int = 1, state: str = "delivered", **members:
         **members,
     )
     line = parse(raw[:-1])
-    return Item(line, content(line), "", "verified", state, (), "2026-11-29T11:20:01.000Z", "c" * 40)
+    return Item(line, content(line), "", "verified", "delivered", (), "2026-11-29T11:20:01.000Z", "c" * 40, own)
 
 
 ATTACKS = {
@@ -172,7 +172,7 @@ def test_a_card_says_what_is_known_and_what_is_asked() -> None:
     )
     assert wants_answer(asks)
     assert not wants_answer(item("just so you know", priority="high"))
-    assert "own text" in card(item("mine", state="pushed"))
+    assert "own text" in card(item("mine", own=True))
 
 
 @pytest.mark.parametrize(

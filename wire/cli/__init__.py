@@ -24,6 +24,8 @@ _COMMANDS = {
     "read": "inbox",
     "wait": "waiting",
     "monitor": "waiting",
+    "search": "finding",
+    "summary": "finding",
     "show": "reading",
     "log": "reading",
     "thread": "reading",

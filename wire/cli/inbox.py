@@ -4,11 +4,12 @@ from typing import Any
 
 import click
 
+from wire.api import Wire
 from wire.cli.common import choosing, json_option, reader_option, wire_of
-from wire.cli.console import flush, hand_over, leave, say, say_json, warn
+from wire.cli.console import flush, hand_over, leave, safe, say, say_json, warn
 from wire.cli.reading import ending
 from wire.cli.shown import Printer, health_json
-from wire.errors import DONE
+from wire.errors import DONE, Busy, StoreError
 from wire.verbs.inbox import LIMIT, Inbox
 from wire.verbs.look import Item
 from wire.verbs.reading import DEFAULT_READER, Filters, claim
@@ -32,14 +33,15 @@ def inbox(
     `wire tail`: 0 also where nothing is new, 4 for an open incident or a lost place, 6 where nobody could look.
     """
     wire = wire_of(ctx)
+    owed = _owed(wire)
     box = wire.inbox(Filters(frozenset(senders)), reader=reader, limit=min(limit, LIMIT))
     status, result = ending(box.health, box.total)
     if as_json:
-        say_json(_as_json(box, "unread" if result == "shown" else result, full))
+        say_json(_as_json(box, "unread" if result == "shown" else result, full) | {"owed": owed})
     else:
         for text in (*box.health.lost, *box.health.damaged):
             warn(text)
-        _print(box, full)
+        _print(box, full, owed)
     flush()
     if status != DONE and not as_json:
         Printer(False).beside(result, box.health)
@@ -74,7 +76,16 @@ def read(ctx: click.Context, ids: tuple[str, ...], peek: bool, reader: str | Non
     leave(status)
 
 
-def _print(box: Inbox, full: bool) -> None:
+def _owed(wire: Wire) -> list[str] | None:
+    """Return the ids of messages, read or not, that must be answered; None where that cannot be told."""
+    try:
+        return [one.id for one in wire.owed()]
+    except (StoreError, Busy) as error:
+        warn(f"what is owed an answer cannot be told: {safe(error.message)}")
+        return None
+
+
+def _print(box: Inbox, full: bool, owed: list[str] | None) -> None:
     many = f"{box.total} unread message{'' if box.total == 1 else 's'}"
     whose = f"{box.agent} on {box.wire}" + ("" if box.reader == DEFAULT_READER else f", reader {box.reader}")
     senders = ", ".join(f"{name} {count}" for name, count in sorted(box.senders.items()))
@@ -89,9 +100,16 @@ def _print(box: Inbox, full: bool) -> None:
         say(f"  … {box.left} more; `wire inbox -n {LIMIT}` lists up to {LIMIT}, `wire tail` reads on")
     answers = [item.id for item in box.items if wants_answer(item)]
     if answers:
-        say(f"an answer is asked for by {', '.join(answers[:10])}{' …' if len(answers) > 10 else ''}")
+        say(f"an answer is asked for by {_some(answers)}")
+    late = [one for one in owed or () if one not in answers]
+    if late:
+        say(f"read, and to be answered still: {_some(late)}")
     if box.items:
         say(f"read: wire read {box.items[0].id}   all: wire tail   answer: wire reply ID TEXT")
+
+
+def _some(ids: list[str]) -> str:
+    return ", ".join(ids[:10]) + (f" and {len(ids) - 10} more" if len(ids) > 10 else "")
 
 
 def _row(item: Item) -> str:

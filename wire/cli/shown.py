@@ -1,6 +1,7 @@
 """How messages are printed: for people, one line per message in pipes, or JSON with the signed bytes."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from wire.cli.console import is_terminal, say, say_json, styled, warn, write
@@ -8,7 +9,7 @@ from wire.errors import Busy, StoreError
 from wire.verbs.health import Health, concerning
 from wire.verbs.here import Here
 from wire.verbs.look import Item
-from wire.verbs.render import CARD_CHARACTERS, WHOLE, age, age_of, card, line, one_line
+from wire.verbs.render import CARD_CHARACTERS, WHOLE, age, age_of, card, excerpt, line, one_line
 from wire.verbs.states import STATES
 
 
@@ -34,6 +35,13 @@ class Printer:
             write(as_json(item))
         else:
             self._card(item, WHOLE)
+
+    def match(self, item: Item, texts: Sequence[str]) -> None:
+        """Print one message that a search found, with the part of its text that shows why."""
+        if self._json:
+            write(as_json(item))
+        else:
+            say(excerpt(item, texts))
 
     def nothing(self, result: str, health: Health) -> None:
         """Say that nothing was shown, and how far that can be trusted."""
@@ -162,4 +170,5 @@ def _explain(result: str, health: Health) -> str:
             f"{' ago' if health.age is not None else ''}, so nobody knows; see `wire status`, or run `wire sync`"
             + ("" if health.daemon else " (no daemon is running here)")
         )
-    return f"nothing {'came in time' if result == 'timeout' else 'new'}; {health.sentence()}"
+    said = {"timeout": "nothing came in time", "no-match": "no message here holds that"}.get(result, "nothing new")
+    return f"{said}; {health.sentence()}"

@@ -160,6 +160,10 @@ class WirePlaces(_WirePlaces):
         return os.path.join(self.root, "index.sqlite")
 
     @property
+    def text_index_file(self) -> str:
+        return os.path.join(self.root, "text.sqlite")
+
+    @property
     def seen_file(self) -> str:
         return os.path.join(self.root, "seen.jsonl")
 

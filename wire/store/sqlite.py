@@ -19,7 +19,7 @@ from wire.errors import Busy, Corrupt, DiskFull, StoreError
 from wire.store.files import locked, move_aside
 
 WAIT_SECONDS = 5.0
-_SIDE_FILES = ("-journal", "-wal", "-shm")
+SIDE_FILES = ("-journal", "-wal", "-shm")
 
 
 def open_file(
@@ -55,7 +55,7 @@ def open_file(
             with suppress(Corrupt):
                 return _existing(path, meta, what), None
         aside = move_aside(path)
-        for suffix in _SIDE_FILES:
+        for suffix in SIDE_FILES:
             # A journal that stays behind would be played back into the new file.
             if os.path.exists(path + suffix):
                 os.rename(path + suffix, aside + suffix)
@@ -86,7 +86,7 @@ def failures(path: str, what: str) -> Iterator[None]:
 
 def _existing(path: str, meta: Mapping[str, str], what: str) -> sqlite3.Connection:
     with failures(path, what):
-        connection = _connect(path)
+        connection = connect(path)
         try:
             said = dict(connection.execute("SELECT name, value FROM meta"))
         except sqlite3.OperationalError as error:
@@ -106,7 +106,7 @@ def _existing(path: str, meta: Mapping[str, str], what: str) -> sqlite3.Connecti
 def _new(path: str, meta: Mapping[str, str], schema: str, what: str) -> sqlite3.Connection:
     with failures(path, what):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
-        connection = _connect(path)
+        connection = connect(path)
         try:
             with connection:
                 connection.execute("BEGIN IMMEDIATE")
@@ -119,7 +119,8 @@ def _new(path: str, meta: Mapping[str, str], schema: str, what: str) -> sqlite3.
     return connection
 
 
-def _connect(path: str) -> sqlite3.Connection:
+def connect(path: str) -> sqlite3.Connection:
+    """Open a file that is there, or an empty one; raises sqlite3.Error."""
     connection = sqlite3.connect(path, timeout=WAIT_SECONDS, isolation_level="IMMEDIATE")
     # Bytes that are not UTF-8 in a text column would otherwise raise in the middle of a row.
     connection.text_factory = lambda data: data.decode("utf-8", "replace")

@@ -39,6 +39,7 @@ class Item(NamedTuple):
         flags: `clock-ahead`, `trust-ahead`, `expired`.
         first_seen: when this machine accepted it (UTC text), empty when that is not known.
         commit: the remote's commit that first carried it here, empty for our own before the push.
+        own: whether an agent of this machine wrote it.
     """
 
     line: Line
@@ -49,6 +50,7 @@ class Item(NamedTuple):
     flags: tuple[str, ...]
     first_seen: str
     commit: str
+    own: bool = False
 
     @property
     def id(self) -> str:
@@ -127,6 +129,7 @@ class Look:
             tuple(flags),
             seen.time if seen is not None else "",
             seen.commit if seen is not None else "",
+            own,
         )
 
     def _stored(self, channel: str, seq: int, end: Position) -> Read | None:

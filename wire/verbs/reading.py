@@ -258,3 +258,8 @@ def passes(item: Item, filters: Filters) -> bool:
     if filters.re and (item.members or {}).get("re") != filters.re:
         return False
     return not filters.thread or filters.thread in (item.id, (item.members or {}).get("thread"))
+
+
+def in_time(item: Item) -> tuple[str, str, int]:
+    """Return what messages are sorted by for display: their authors' times, then channel and number."""
+    return item.line.ts, item.line.channel, item.line.seq

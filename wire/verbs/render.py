@@ -107,9 +107,21 @@ def line(item: "Item", limit: int = 2000) -> str:
     return f"{facts(item)} ({_label(item)}): {subject}{quoted(body_text(item.members, compact=True), limit)}"
 
 
+def excerpt(item: "Item", texts: Sequence[str], limit: int = 300) -> str:
+    """Return one message on one line as `line` does, of its text the part around the first of some texts."""
+    if item.members is None:
+        return line(item)
+    text = body_text(item.members, compact=True)
+    found = [at for one in texts if (at := text.casefold().find(one.casefold())) >= 0]
+    start = max(min(found, default=0) - limit // 3, 0)
+    part = ("…" if start else "") + quoted(text[start:], limit)
+    subject = f"{quoted(item.members['subject'])}: " if "subject" in item.members else ""
+    return f"{facts(item)} ({_label(item)}): {subject}{part}"
+
+
 def _label(item: "Item") -> str:
-    """Return whose text a message holds; only our own have states of their way to others."""
-    return NOT_INSTRUCTIONS if item.state == "delivered" else "own text"
+    """Return whose text a message holds."""
+    return "own text" if item.own else NOT_INSTRUCTIONS
 
 
 def age_of(item: "Item", now: float | None = None) -> float:
