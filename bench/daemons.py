@@ -6,7 +6,7 @@ import statistics
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from figures import Figure, ms, percentile
@@ -26,10 +26,10 @@ ARRIVES_SECONDS = 30.0
 def latency() -> Iterator[Figure]:
     """Measure from a send's return, and from its start, to the peer's line, against a plain push and a plain fetch."""
     with making("mac", "spark") as here:
-        floor = _PlainGit(here.folder / "plain", here["mac"])
+        floor = PlainGit(here.folder / "plain", here["mac"])
         for machine in here.machines.values():
             machine.start_daemon()
-        with _Follower(here["spark"]) as follower:
+        with Follower(here["spark"]) as follower:
             after, whole, floors = [], [], []
             for number in range(-WARM, MESSAGES):
                 floors.append(floor.push() + floor.fetch())
@@ -117,17 +117,26 @@ def idle() -> Iterator[Figure]:
     )
 
 
-class _PlainGit:
-    """Two clones of a bare repository, one that pushes and one that fetches, as a person would."""
+class PlainGit:
+    """Two clones of a bare repository, one that pushes and one that fetches, as a person would.
 
-    def __init__(self, folder: Path, machine: Machine) -> None:
+    Args:
+        folder: to be made, for all three.
+        machine: whose environment git gets.
+        reach: returns the URL by which the clones reach the repository.
+        ssh: the command that git uses for ssh.
+    """
+
+    def __init__(
+        self, folder: Path, machine: Machine, *, reach: Callable[[Path], str] = str, ssh: str | None = None
+    ) -> None:
         folder.mkdir()
-        self._env = machine.environ()
-        self._folder = folder
+        self._env = machine.environ({"GIT_SSH_COMMAND": ssh})
         self._ours, self._theirs = folder / "ours", folder / "theirs"
-        self._git(folder, "init", "--quiet", "--bare", "-b", "main", "hub.git")
+        hub = folder / "hub.git"
+        self._git(folder, "init", "--quiet", "--bare", "-b", "main", str(hub))
         for clone in (self._ours, self._theirs):
-            self._git(folder, "clone", "--quiet", "hub.git", str(clone))
+            self._git(folder, "clone", "--quiet", reach(hub), str(clone))
         self._git(self._ours, "config", "user.name", "bench")
         self._git(self._ours, "config", "user.email", "bench@wire.invalid")
 
@@ -147,7 +156,7 @@ class _PlainGit:
         subprocess.run(["git", *args], cwd=folder, env=self._env, check=True, capture_output=True)
 
 
-class _Follower:
+class Follower:
     """A `wire tail -f --json`, and when each line came out of it."""
 
     def __init__(self, machine: Machine) -> None:
@@ -156,7 +165,7 @@ class _Follower:
         self._news = threading.Condition()
         self._thread = threading.Thread(target=self._read, daemon=True)
 
-    def __enter__(self) -> "_Follower":
+    def __enter__(self) -> "Follower":
         self._thread.start()
         return self
 

@@ -23,6 +23,7 @@ sys.path += [str(BENCH), str(BENCH.parent / "tests")]
 
 import crypto  # noqa: E402 - after sys.path is right
 import daemons  # noqa: E402
+import exchange  # noqa: E402
 import processes  # noqa: E402
 from figures import Figure  # noqa: E402
 from history import long_history  # noqa: E402
@@ -48,6 +49,8 @@ MEASUREMENTS: dict[tuple[str, ...], Callable[[frozenset[str]], Iterator[Figure]]
     ("batch",): _batch,
     ("long", "verify-one", "verify-two"): _of_a_long_history,
     ("latency-p50", "latency-p95"): lambda wanted: daemons.latency(),
+    ("ssh-p50", "ssh-p95"): lambda wanted: exchange.over_ssh(),
+    ("burst-rate", "burst-commits"): lambda wanted: exchange.burst(),
     ("idle-cpu", "idle-rss", "idle-writes"): lambda wanted: daemons.idle(),
 }
 """The names of figures, and what measures them; those of one line share their preparation."""

@@ -277,3 +277,13 @@ def test_many_changes_of_trust_and_messages_at_once_all_win_in_the_end(team: Tea
     assert set(names) <= set(team.spark.json("trust", "show")["agents"])
     assert read(team.mac) == [f"meanwhile {n}" for n in range(4)]
     team.check()
+
+
+def test_a_second_agent_joins_where_the_trust_held_is_older_than_the_checkpoint(team):
+    team.mac.wire("group", "set", "review", "mac", "spark")
+    checkpoint = team.mac.json("trust", "show")["checkpoint"]
+    assert pin(team.spark).trust_version < pin(team.mac).trust_version
+    joined = team.spark.json("join", team.remote.url, "--as", "lee", "--trust", checkpoint)
+    team.mac.wire("trust", "approve", "lee", "--fingerprint", joined["fingerprint"])
+    team.settle()
+    team.check()

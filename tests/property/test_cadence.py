@@ -45,7 +45,7 @@ def test_every_course_of_events(pace, events, start):
         last = now
         requests.append((now, cost))
         if what in ("quiet", "moved"):
-            one.looked(now, moved=what == "moved", requests=cost)
+            one.looked(now, moved=what == "moved", requests=cost, took=later / 4000 if cost > 1 else None)
         else:
             retry_after = later if what == "rate-limit" and later > 2000 else None
             one.failed(now, what, retry_after=retry_after, requests=cost)

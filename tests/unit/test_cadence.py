@@ -70,6 +70,28 @@ def test_hot_steps_end_where_the_tier_begins():
     assert [one.due - START, *quiet(one, 3)] == [1.0, 2.0, 4.0, 4.0]
 
 
+@pytest.mark.parametrize(
+    ("took", "quick"),
+    [(0.05, [0.05, 0.05, 0.1, 0.1, 0.2, 0.2, 0.4]), (0.3, [0.3, 0.3, 0.6, 0.6]), (2.0, []), (None, [])],
+)
+def test_the_first_quick_looks_are_as_fast_as_the_remote(took, quick):
+    one = cadence()
+    one.looked(START, moved=True, took=took)
+    waits = [one.due - START]
+    for _ in quick:
+        now = one.due
+        one.looked(now, moved=False, took=took)
+        waits.append(one.due - now)
+    assert waits == pytest.approx([*quick, HOT[0]])
+    assert one.name == "hot"
+
+
+def test_quick_looks_are_never_faster_than_the_transport_allows():
+    one = cadence(Pace(jitter=0.0, hourly_budget=None, minimum=0.1))
+    one.looked(START, moved=True, took=0.01)
+    assert one.due - START == pytest.approx(0.1)
+
+
 @pytest.mark.parametrize("random", [0.0, 0.25, 0.5, 0.999])
 def test_every_interval_is_jittered(random):
     one = cadence(Pace(jitter=0.2, hourly_budget=None), lambda: random)

@@ -183,12 +183,12 @@ def test_a_long_file_is_searched_and_not_read(tmp_path: Path) -> None:
             record = {"t": f"t{turn}", "commit": "c" * 40, "channels": channels}
             file.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
     with Seen(str(path)) as opened:
-        start = time.perf_counter()
+        start = time.process_time()
         for seq in range(1, RECORDS + 1, RECORDS // 100):
             found = opened.lookup("mac/spark", seq)
             assert found
             assert found.time == f"t{seq}"
-        each = (time.perf_counter() - start) / 100
+        each = (time.process_time() - start) / 100
         assert opened.lookup("mac/rare", 2) == SeenAt("t10007", "c" * 40)
         assert opened.lookup("mac/none", 1) is None
     # Parsing the records one by one takes some microseconds for each of them.

@@ -2,7 +2,9 @@
 
 Pure: the time (monotonic seconds) and the random numbers are passed in. Rules that it keeps:
 
-- Traffic brings the fastest tier and a few quick looks after it ("hot"); quiet looks lead back, tier by tier.
+- Traffic brings the fastest tier and a few quick looks after it ("hot"); quiet looks lead back, tier by tier. The very
+  first of them follow each other as fast as the remote answers: who is answered at once hears it at once, and a host
+  that takes its time is asked no more often for it.
 - No two machines keep step: every interval is jittered, the healthy ones and the first after a failure too.
 - What passes by itself (network, races) is tried again soon, and at the latest after a minute. What a person has to
   mend (access, host key, rules, a missing repository) waits for the tier. A host that says how long to wait is obeyed
@@ -26,6 +28,8 @@ from tenacity import RetryCallState, Retrying, wait_exponential
 
 TIERS = (30.0, 90.0, 270.0, 1200.0)
 HOT = (1.0, 1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0)
+QUICK = (1, 1, 2, 2, 4, 4, 8)
+"""The first waits of a live exchange, in multiples of what a look takes; what is no shorter than hot is left out."""
 JITTER = 0.2
 HOURLY_BUDGET = 900
 """Requests an hour where nothing is configured: one in four seconds, averaged over the hour."""
@@ -117,6 +121,7 @@ class Cadence:
         self._random = random
         self._quiet = 0
         self._hot: int | None = None
+        self._took: float | None = None
         self._waits = False
         self._not_before = now
         self._last: float | None = None
@@ -132,13 +137,15 @@ class Cadence:
         """The seconds that the tier promises between two looks."""
         return self.pace.tiers[self.tier]
 
-    def looked(self, now: float, *, moved: bool, requests: int = 1) -> None:
+    def looked(self, now: float, *, moved: bool, requests: int = 1, took: float | None = None) -> None:
         """Note a look that went well.
 
         Args:
             moved: whether anything was sent or received.
             requests: how many the remote had to answer.
+            took: seconds that the remote took for a look; None where nobody has to look to hear of news.
         """
+        self._took = took
         self._spent(now, requests)
         self.failures, self._waits = 0, False
         if moved:
@@ -209,10 +216,12 @@ class Cadence:
             self.tier, self._quiet = Tier(self.tier + 1), 0
 
     def _hot_step(self) -> float | None:
-        if self._hot is None or self._hot >= len(self.pace.hot):
+        if self._hot is None:
             return None
-        step = self.pace.hot[self._hot]
-        return step if step < self.pace.tiers[0] else None
+        took = self._took
+        quick = () if took is None else (times * took for times in QUICK if times * took < self.pace.hot[0])
+        steps = (*quick, *self.pace.hot)
+        return steps[self._hot] if self._hot < len(steps) and steps[self._hot] < self.pace.tiers[0] else None
 
     # What becomes of a time.
 

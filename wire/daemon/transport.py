@@ -40,13 +40,13 @@ def of(remote: str) -> Transport:
         # `host:path` is ssh's, unless a slash stands before the colon.
         head, colon, _ = remote.partition(":")
         if colon and "/" not in head:
-            return Transport("ssh", 0.5, True)
+            return Transport("ssh", 0.1, True)
         return Transport("local", 0.0, False, os.path.abspath(remote))
     scheme = scheme.lower()
     if scheme == "file":
         return Transport("local", 0.0, False, os.path.abspath(unquote(urlsplit(remote).path)))
     if scheme in ("ssh", "git+ssh", "ssh+git"):
-        return Transport("ssh", 0.5, True)
+        return Transport("ssh", 0.1, True)
     if scheme in ("http", "https"):
         return Transport("http", 1.0, True)
     return Transport("other", 1.0, True)

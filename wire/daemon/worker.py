@@ -93,6 +93,8 @@ class Worker(threading.Thread):
         self._seen_at: float | None = None
         self._pressed = 0
         self._sent_at = -STREAM_SECONDS
+        self._far = remote.path is None
+        self._look_took: float | None = None
         self._upkeep_at = 0.0
         self._tell_at = 0.0
 
@@ -267,7 +269,9 @@ class Worker(threading.Thread):
         self._eyes.noted(report.tip, failed=report.failure is not None)
         if report.failure is None:
             self._seen_at = now
-            self._cadence.looked(now, moved=report.moved, requests=_requests(report))
+            if self._far and not report.moved:
+                self._look_took = now - began
+            self._cadence.looked(now, moved=report.moved, requests=_requests(report), took=self._look_took)
         elif interrupted(report.failure):
             self._cadence.wake(now)
         else:

@@ -80,6 +80,10 @@ def join(
         config = _pin_wire(settings, remote, (version, digest), agent=agent, name=name, branch=branch)
     site = Site.open(settings, config)
     chain = site.trust(site.pin())
+    if chain.newest.version < version:
+        # Who gave the checkpoint knows of more than this machine did when it last looked.
+        _look(site)
+        chain = site.trust(site.pin())
     if not chain.passes(version, digest):
         raise not_the_checkpoint(chain, version, checkpoint)
     _check_free(settings, chain, agent, remote, checkpoint)
@@ -90,14 +94,18 @@ def join(
     signer = own_key(settings, chain.wire, agent)
     if chain.owner(signer.key_id) is None:
         _ask(site, chain, signer, agent, role)
-    report = cycle.run(site)
-    stamp(site.places, report)
-    if report.failure is not None:
-        raise report.failure
+    _look(site)
     chain = site.trust(site.pin())
     accepted = sum(end.seq for end in site.pin().accepted.values())
     approved = chain.owner(signer.key_id) is not None
     return Joined(name, chain.wire, config.branch, agent, signer_print(signer), approved, accepted)
+
+
+def _look(site: Site) -> None:
+    report = cycle.run(site)
+    stamp(site.places, report)
+    if report.failure is not None:
+        raise report.failure
 
 
 def waiting_requests(site: Site, chain: Chain) -> list[requests.Request]:
