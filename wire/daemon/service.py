@@ -79,6 +79,9 @@ def run(settings: Settings, log: Log, companions: Companions = lambda settings, 
     """
     notifier = Notifier(settings.environ, os.getpid())
     children = {name: value for name, value in settings.environ.items() if name not in VARIABLES}
+    for name in VARIABLES:
+        # What is not here need not be taken from each of git's children, which costs them one more program.
+        os.environ.pop(name, None)
     log.take_over("watchdog", "git")
     with ExitStack() as stack:
         private_folder(settings.state_dir)
