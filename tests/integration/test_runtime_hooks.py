@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from support.team import Team
 from support.waiting import eventually
 from wire.hooks import quick
 from wire.hooks.runtimes import NAMES, find
+from wire.store.files import utc_text
 from wire.store.paths import Settings
 
 NEUTRAL = {"gemini": "{}\n", "cursor": "{}\n"}
@@ -546,3 +548,63 @@ def test_each_run_is_recorded_also_the_short_ones(team: Team) -> None:
     os.utime(path, (1, 1))
     silent(row, fire(team.spark, row.runtime, row.event))
     assert path.stat().st_mtime > 1
+
+
+# What is late
+
+
+def test_what_is_late_is_told_once_on_both_sides(team: Team) -> None:
+    for machine in (team.mac, team.spark):
+        text_of(BEGIN[0], fire(machine, "claude-code", "session-start"))
+    soon = utc_text(time.time() + 2)
+    identity = arrive(team, "are you there?", "--ack-required", "--expires", soon)
+    eventually(lambda: utc_text(time.time()) > soon, what="its time is over")
+    forget_the_quiet(team.mac)
+    text = text_of(NEW[0], fire(team.mac, "claude-code", NEW[0].event))
+    assert f"Not answered in time: {identity}, due " in text
+    assert "by spark; wire show" in text
+    silent(NEW[0], fire(team.mac, "claude-code", NEW[0].event))
+    # Where it expired it is shown as what it is, and keeps no turn going any more.
+    assert "are you there?" in text_of(NEW[0], fire(team.spark, "claude-code", NEW[0].event))
+    silent(OWED[0], fire(team.spark, "claude-code", OWED[0].event))
+
+
+def forget_the_quiet(machine: Machine) -> None:
+    """Let the answers of the short way be old: time is what changed, and no file did."""
+    for file in machine.wire_home.glob("state/.hooks/sessions/*/quiet.json"):
+        file.unlink()
+
+
+def test_a_late_answer_is_asked_for_once_more(team: Team) -> None:
+    text_of(BEGIN[0], fire(team.spark, "claude-code", "session-start"))
+    identity = arrive(team, "please review", "--ack-required")
+    assert "please review" in text_of(NEW[0], fire(team.spark, "claude-code", NEW[0].event))
+    assert identity in text_of(OWED[0], fire(team.spark, "claude-code", "stop"))
+    later = "import time; real = time.time; time.time = lambda: real() + 2 * 3600;"
+    text = text_of(NEW[0], run_patched(team.spark, later, "claude-code", NEW[0].event))
+    assert f"Overdue: {identity}, message, " in text
+    assert "please review" not in text
+    assert f"Overdue: {identity}" not in run_patched(team.spark, later, "claude-code", NEW[0].event).stdout
+
+
+def test_a_damaged_book_of_receipts_does_not_keep_messages_away(team: Team) -> None:
+    arrive(team, "hello")
+    broken = "import wire.verbs.owed as o; from wire.errors import Busy; from wire.errors import StoreError;"
+    fails = "def no(*_):\n raise StoreError('the receipts cannot be read')\no.owed = no;"
+    text = text_of(NEW[0], run_patched(team.spark, broken + "\n" + fails, "claude-code", NEW[0].event))
+    assert "hello" in text
+    assert "receipts" in last_run(team.spark, "claude-code", NEW[0].event)["problem"]
+
+
+def run_patched(machine: Machine, patch: str, runtime: str, event: str) -> Result:
+    """Run a hook in an interpreter in which something is different."""
+    argv = ["wire", "hook", runtime, event]
+    program = f"{patch}\nimport sys; sys.argv = {argv!r}\nfrom wire.__main__ import main\nmain()"
+    ran = subprocess.run(
+        [sys.executable, "-P", "-c", program],
+        input=told(),
+        env=machine.environ(),
+        cwd=machine.home,
+        capture_output=True,
+    )
+    return Result(tuple(argv), ran.returncode, ran.stdout, ran.stderr, 0)

@@ -10,24 +10,20 @@ handed over both are moved, so that the agent's peers learn what was read; over 
 ever moves.
 """
 
-import os
-import time
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from wire.store import cursors
-from wire.verbs import reading
+from wire.verbs import owed
 from wire.verbs.health import Health
 from wire.verbs.here import Here
 from wire.verbs.inbox import Inbox, unread
 from wire.verbs.look import Item
-from wire.verbs.order import seconds_of
-from wire.verbs.reading import Filters
+from wire.verbs.owed import Overdue, Owed
 from wire.verbs.render import Digest, digest
 
 MOST = 200
 """Messages that one hook looks at; more than fit into any text."""
-RECENT = 500
 _SILENT = frozenset({"heartbeat"})
 _CALM = frozenset({"heartbeat", "incident", "ack", "receipt"})
 
@@ -77,46 +73,13 @@ class Mail:
         # Whatever stands before the session's place was shown to it, and so to the agent.
         self._box.walked._replace(reader=self._default).save(passed)
 
-    def owed(self) -> list[Item]:
-        """Return the recent messages whose author waits for an answer of this agent, oldest first."""
-        recent = reading.tail(self.here, Filters(), count=MOST)
-        asking = [item for item in recent.items if demands(item)]
-        if not asking:
-            return []
-        answered = self._answered()
-        return [item for item in asking if item.id not in answered]
+    def owed(self) -> list[Owed]:
+        """Return what this agent has to answer before it rests: urgent, or to be acknowledged, and still of use."""
+        return [one for one in owed.owed(self.here) if not one.expired]
 
-    def _answered(self) -> set[str]:
-        """Return what this agent's own lines answer, also those that are only stored."""
-        from wire.protocol.chain import Position
-        from wire.protocol.line import LineError, content, parse
-        from wire.store import journal
-
-        places, pin = self.here.places, self.here.pin()
-        try:
-            recipients = os.listdir(os.path.join(places.journal_dir, self.agent))
-        except FileNotFoundError:
-            return set()
-        channels = [f"{self.agent}/{name}" for name in sorted(recipients) if not name.startswith(".")]
-        found = {
-            str((item.members or {}).get("re")) for item in reading.log(self.here, count=RECENT, channels=channels)
-        }
-        for channel in channels:
-            end = pin.accepted.get(channel) or Position.start(pin.wire, channel)
-            for raw in journal.read_lines(places, channel, end):
-                try:
-                    found.add(str(content(parse(raw)).get("re")))
-                except LineError:
-                    continue
-        return found
-
-
-def demands(item: Item) -> bool:
-    """Return whether a message must be answered before the agent rests: urgent, or to be acknowledged, and in time."""
-    members = item.members or {}
-    if members.get("priority") != "urgent" and not members.get("ack_required"):
-        return False
-    return "expires" not in members or seconds_of(members["expires"]) > time.time()
+    def overdue(self) -> list[Overdue]:
+        """Return what this agent sent and others did not answer or read in time."""
+        return [one for one in owed.overdue(self.here) if one.line.sender == self.agent]
 
 
 def wakes(item: Item) -> bool:

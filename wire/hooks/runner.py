@@ -16,9 +16,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from wire.errors import WireError
+from wire.errors import StoreError, WireError
 from wire.hooks import quick, sessions, texts
-from wire.hooks.mail import Mail, demands, wakes
+from wire.hooks.mail import Mail, wakes
 from wire.hooks.runtimes import Event, Runtime, Said, Shows, find
 from wire.hooks.sessions import Ground, Kept, Session
 from wire.store.paths import Settings
@@ -34,6 +34,8 @@ MOST_WAIT_SECONDS = 86_340.0
 """A waiter's longest life: a minute less than the runtime gives it."""
 FIRST_PAUSE_SECONDS = 1.0
 """At the end of a turn its waiter lets the other hook go first."""
+
+_LATE = "late:"
 
 HandOver = Callable[[Said], None]
 Pause = Callable[[float], object]
@@ -119,6 +121,7 @@ class _Hook:
         self._around = around
         self._hand_over = hand_over
         self._pause = pause
+        self._problem = ""
         self._told = _parse(stdin)
         self._named = quick.session_of(self._told)
 
@@ -137,7 +140,7 @@ class _Hook:
         with session.held():
             mail, kept = _opened(here, session)
             if self._event.shows is Shows.BEGIN:
-                return self._tell(mail, session, kept, self._beginning(mail))
+                return self._tell(mail, session, kept, self._beginning(mail, kept))
             if self._event.shows is Shows.OWED:
                 if self._runtime.stopping(self._told):
                     return self._quiet()
@@ -150,31 +153,50 @@ class _Hook:
             return self._tell(mail, session, kept, telling)
 
     def _quiet(self) -> Outcome:
-        return Outcome(Said(self._event.neutral), "quiet")
+        return Outcome(Said(self._event.neutral), "quiet", self._problem)
 
     # What is told
 
-    def _beginning(self, mail: Mail) -> "_Telling":
-        owed = [item.id for item in mail.owed()]
+    def _beginning(self, mail: Mail, kept: Kept) -> "_Telling":
+        late = self._late(mail, kept)
         again = self._told.get("source") == "compact"
-        head = texts.beginning(mail.here, mail.agent, mail.health, mail.total, owed, again=again)
-        return self._telling(mail, head, mail.items, total=mail.total, unwell=_unwell(mail.health))
+        head = texts.beginning(mail.here, mail.agent, mail.health, mail.total, late.owed, again=again)
+        head = "\n".join((head, *late.lines))
+        telling = self._telling(mail, head, mail.items, total=mail.total, unwell=_unwell(mail.health))
+        return telling._replace(asked=late.keys)
 
     def _new(self, mail: Mail, kept: Kept) -> "_Telling":
         unwell = _unwell(mail.health)
-        head = texts.unwell(mail.health) if unwell and not kept.unwell else ""
-        return self._telling(mail, head, mail.items, total=mail.total, unwell=unwell)
+        late = self._late(mail, kept)
+        lines = [texts.unwell(mail.health)] if unwell and not kept.unwell else []
+        head = "\n".join([*lines, *late.lines])
+        telling = self._telling(mail, head, mail.items, total=mail.total, unwell=unwell)
+        return telling._replace(asked=late.keys)
 
     def _owed(self, mail: Mail, kept: Kept) -> "_Telling":
         """Return what keeps a turn going: each demand once, with its text where the session has not seen it."""
-        owed = [item for item in mail.owed() if item.id not in kept.asked]
-        unread = {item.id for item in mail.items}
-        unseen = [item for item in owed if item.id in unread]
-        seen = [item for item in owed if item.id not in unread][: texts.MOST_NAMED]
+        owed = {one.id: one for one in mail.owed() if one.id not in kept.asked}
         if not owed:
             return _Telling("", (), (), kept.unwell)
+        unseen = [item for item in mail.items if item.id in owed]
+        unread = {item.id for item in unseen}
+        seen = [one for one in owed.values() if one.id not in unread][: texts.MOST_NAMED]
         telling = self._telling(mail, texts.owed(mail.agent, len(owed), seen), unseen, unwell=kept.unwell)
-        return telling._replace(asked=(*telling.asked, *(item.id for item in seen)))
+        return telling._replace(asked=(*(item.id for item in telling.shown), *(one.id for one in seen)))
+
+    def _late(self, mail: Mail, kept: Kept) -> "_Late":
+        """Return what is owed, and lines about what is overdue on either side, each told once."""
+        try:
+            owed, overdue = mail.owed(), mail.overdue()
+        except StoreError as error:
+            # The book of receipts can be made again; what is new must not wait for that.
+            self._problem = f"{error.reason}: {error.message}"
+            return _Late((), (), ())
+        lines = {f"{_LATE}{one.id}": texts.late_here(one) for one in owed if one.overdue}
+        lines |= {f"{_LATE}{one.id}": texts.late_there(one) for one in overdue}
+        fresh = {key: line for key, line in lines.items() if key not in kept.asked}
+        keys = tuple(fresh)[: texts.MOST_NAMED]
+        return _Late(tuple(one.id for one in owed), tuple(fresh[key] for key in keys), keys)
 
     def _waking(self, mail: Mail, kept: Kept) -> "_Telling":
         if not any(wakes(item) for item in mail.items):
@@ -186,7 +208,7 @@ class _Hook:
     ) -> "_Telling":
         said = mail.digest(items, self._runtime.limit - len(head) - 2, total=total)
         text = "\n\n".join(part for part in (head, said.text) if part)
-        return _Telling(text, said.shown, tuple(item.id for item in said.shown if demands(item)), unwell)
+        return _Telling(text, said.shown, (), unwell)
 
     def _tell(self, mail: Mail, session: Session, kept: Kept, telling: "_Telling") -> Outcome:
         """Hand a text over, and only then remember it. The session is held."""
@@ -194,10 +216,8 @@ class _Hook:
         self._hand_over(said)
         session.unsettle()
         mail.save(telling.shown)
-        # At the end of a turn a demand is named once more, unless that is what the text was for.
-        asked = telling.asked if self._event.shows is Shows.OWED else ()
-        session.save(kept._replace(asked=tuple(dict.fromkeys((*kept.asked, *asked))), unwell=telling.unwell))
-        return Outcome(said, "shown")
+        session.save(kept._replace(asked=(*kept.asked, *telling.asked), unwell=telling.unwell))
+        return Outcome(said, "shown", self._problem)
 
     # Beside the session, and behind it
 
@@ -256,13 +276,27 @@ class _Over(Exception):
     """A waiter's time is over."""
 
 
+class _Late(NamedTuple):
+    """What is owed, and what is overdue.
+
+    Attributes:
+        owed: ids of messages that wait for an answer of the agent.
+        lines: what is to be said of what is overdue.
+        keys: under which it is remembered that it was.
+    """
+
+    owed: tuple[str, ...]
+    lines: tuple[str, ...]
+    keys: tuple[str, ...]
+
+
 class _Telling(NamedTuple):
     """What a session is to be told.
 
     Attributes:
         text: empty for nothing.
         shown: the messages that the text shows.
-        asked: the ids of those of them, and of others that it names, which must be answered.
+        asked: what it asks for, or says to be late: never again to this session.
         unwell: whether the session knows then that nobody looked lately.
     """
 
