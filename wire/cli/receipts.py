@@ -18,6 +18,7 @@ from wire.verbs.order import until_text
 from wire.verbs.owed import Overdue
 from wire.verbs.receipts import COUNT, Reached, Recipient, Traced
 from wire.verbs.render import age, one_line
+from wire.verbs.states import READ, STATES
 
 _LISTED = 10
 
@@ -110,6 +111,7 @@ def recipient_json(who: Recipient) -> dict[str, Any]:
     """Return how far a message came to one recipient as an object."""
     return {
         "state": who.state,
+        "heard_age_s": None if who.heard is None else round(max(0.0, time.time() - who.heard), 1),
         "states": [
             {"state": one.state, "since": one.since, "age_s": _age_of(one.since), "how": one.how} for one in who.reached
         ],
@@ -118,7 +120,7 @@ def recipient_json(who: Recipient) -> dict[str, Any]:
 
 def recipient_line(who: Recipient) -> str:
     """Return every state of a message at one recipient, each with time and age, for people."""
-    return f"{who.agent}: " + ", ".join(map(_when, who.reached))
+    return f"{who.agent}: " + ", ".join(map(_when, who.reached)) + _silence(who)
 
 
 def peers_json(wire: Wire) -> dict[str, Any]:
@@ -167,18 +169,25 @@ def _lines(one: Traced) -> list[str]:
     subject = f"  {one_line(one.line.subject, 80)}" if one.line.subject else ""
     head = f"{one.id}  {one.line.type}, sent {age(_age_of(one.line.ts))} ago"
     if len(one.recipients) == 1:
-        last = one.recipients[0].reached[-1]
-        return [f"{styled(head, bold=True)}: {_state(last)}{subject}"]
+        return [f"{styled(head, bold=True)}: {_state(one.recipients[0])}{subject}"]
     return [
         f"{styled(head, bold=True)}: {one.state} by all{subject}",
-        *(f"    {who.agent}: {_state(who.reached[-1])}" for who in one.recipients),
+        *(f"    {who.agent}: {_state(who)}" for who in one.recipients),
     ]
 
 
-def _state(last: Reached) -> str:
+def _state(who: Recipient) -> str:
+    last = who.reached[-1]
     since = f" {age(_age_of(last.since))} ago" if last.since else ""
     by = f" by {last.how}" if "/" in last.how else ""
-    return f"{last.state}{since}{by}"
+    return f"{last.state}{since}{by}{_silence(who)}"
+
+
+def _silence(who: Recipient) -> str:
+    """Say of a recipient that is not known to have read when it was last heard of."""
+    if STATES.index(who.state) >= STATES.index(READ):
+        return ""
+    return ", never heard of" if who.heard is None else f", heard of {age(max(0.0, time.time() - who.heard))} ago"
 
 
 def _when(one: Reached) -> str:

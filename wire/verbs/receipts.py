@@ -48,10 +48,16 @@ class Reached(NamedTuple):
 
 
 class Recipient(NamedTuple):
-    """How far a message came to one recipient: every state it has, in order."""
+    """How far a message came to one recipient.
+
+    Attributes:
+        reached: every state that is proved, in order.
+        heard: when it was last heard of, by our clock (seconds of the epoch); None when it never was.
+    """
 
     agent: str
     reached: tuple[Reached, ...]
+    heard: float | None = None
 
     @property
     def state(self) -> str:
@@ -223,6 +229,7 @@ class _Trace:
         self._pin = pin
         self._receipts = receipts
         self._members = Members(here.places, pin)
+        self._heard = {name: one.changed for name, one in presences.load(here.places).items()}
 
     def one(self, message_id: str) -> Traced:
         channel, seq = parse_id(message_id)
@@ -284,7 +291,8 @@ class _Trace:
             if state != STORED:
                 delivered = self._receipts.reached(channel, agent, DELIVERED, seq)
                 read = self._receipts.reached(channel, agent, READ, seq)
-            found.append(Recipient(agent, ladder(base, delivered, read, answers.get(agent))))
+            states = ladder(base, delivered, read, answers.get(agent))
+            found.append(Recipient(agent, states, self._heard.get(agent)))
         return Traced(line, tuple(found) or (Recipient(line.recipient, tuple(base)),))
 
 
