@@ -1,0 +1,264 @@
+"""The real programs that agents run in, each with an empty home, a dummy key and a stand-in for its model service.
+
+    with Desk(spark, tmp_path / "project") as desk:          # a network of its own, and a model service in it
+        client = CLIENTS["codex"](desk)                      # writes what the client must be told
+        desk.service.script(Text("hello"))
+        client.run("hi")                                     # headless, to its end
+        client.run("and now?", resume=True)                  # the same session goes on
+
+A client runs on a machine, in a project folder that is a git repository: what it is told by `wire hooks install` comes
+from the test.
+"""
+
+import json
+import subprocess
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, ClassVar
+
+from support import gitcmd, npm
+from support.lonely import LonelyNet
+from support.machine import Machine
+from support.model_service import ModelService
+
+KEY = "sk-dummy-0000000000000000000000000000000000000000"
+LIMIT_SECONDS = 100.0
+"""What one headless run may take on a busy machine; alone it is a tenth."""
+
+
+class Desk:
+    """Where one client works: a project on a machine, and a network in which only the stand-in answers."""
+
+    def __init__(self, machine: Machine, project: Path) -> None:
+        self.machine = machine
+        self.project = project
+        self._stack = ExitStack()
+        project.mkdir()
+        gitcmd.git(project, "init", "-q")
+
+    def __enter__(self) -> "Desk":
+        with ExitStack() as stack:
+            self.net = stack.enter_context(LonelyNet())
+            self.service = stack.enter_context(ModelService(self.net.listener))
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+
+class Client:
+    """One program; what differs is told by the classes below."""
+
+    name: ClassVar[str]
+    """As `wire hooks install` calls it."""
+    env: Mapping[str, str]
+
+    def __init__(self, desk: Desk) -> None:
+        self.desk = desk
+        self.home = desk.machine.home
+        self.url = desk.service.url
+        self.env = self.settle_in()
+
+    def settle_in(self) -> dict[str, str]:
+        """Write the client's settings, and return its variables."""
+        raise NotImplementedError
+
+    def command(self, prompt: str, *, resume: bool) -> list[str]:
+        """Return the command line of a headless run."""
+        raise NotImplementedError
+
+    def environ(self) -> dict[str, str]:
+        """Return the environment: the machine's, with the client's own variables and a Node.js on PATH."""
+        found = self.desk.machine.environ(self.env)
+        return {**found, "PATH": f"{found['PATH']}:{npm.node().parent}"}
+
+    def run(self, prompt: str, *, resume: bool = False) -> str:
+        """Let the client work on a prompt to its end; return what it printed.
+
+        Raises:
+            AssertionError: it failed, or took too long; with what it printed, and what the service saw.
+        """
+        argv = [*self.desk.net.enter, *self.command(prompt, resume=resume)]
+        process = subprocess.Popen(
+            argv,
+            env=self.environ(),
+            cwd=self.desk.project,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            out, _ = process.communicate(timeout=LIMIT_SECONDS)
+        except subprocess.TimeoutExpired as error:
+            process.kill()
+            out, _ = process.communicate()
+            raise AssertionError(self._told(f"took over {LIMIT_SECONDS:g} s", out)) from error
+        assert process.returncode == 0, self._told(f"exited {process.returncode}", out)
+        return out.decode("utf-8", "replace")
+
+    def _told(self, what: str, out: bytes) -> str:
+        shown = out.decode("utf-8", "replace")[-6000:]
+        return f"{self.name} {what}:\n{shown}\n{self.desk.service.told()}"
+
+    def write(self, path: Path, value: Any) -> None:
+        """Write a file of settings."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(value if isinstance(value, str) else json.dumps(value, indent=1), "utf-8")
+
+
+def _program(tree: str, *patterns: str) -> str:
+    """Return the one file of a tree that fits."""
+    found = [path for pattern in patterns for path in npm.tree(tree).glob(pattern) if path.is_file()]
+    assert found, f"{tree} is not there: the package has no {' or '.join(patterns)}"
+    return str(found[0])
+
+
+class ClaudeCode(Client):
+    """Claude Code, the executable of its platform package."""
+
+    name = "claude-code"
+
+    def settle_in(self) -> dict[str, str]:
+        project = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
+        self.write(
+            self.home / ".claude.json",
+            {
+                "hasCompletedOnboarding": True,
+                "theme": "dark",
+                "customApiKeyResponses": {"approved": [KEY[-20:]], "rejected": []},
+                "projects": {str(self.desk.project): project},
+            },
+        )
+        return {
+            "ANTHROPIC_BASE_URL": self.url,
+            "ANTHROPIC_API_KEY": KEY,
+            "DISABLE_AUTOUPDATER": "1",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        }
+
+    @property
+    def program(self) -> str:
+        return _program("claude-code", "@anthropic-ai/claude-code-linux-*/claude")
+
+    def command(self, prompt: str, *, resume: bool) -> list[str]:
+        return [self.program, "-p", prompt, "--allowedTools", "Bash(wire:*)", *(["--continue"] if resume else [])]
+
+
+class Codex(Client):
+    """Codex, the executable of its platform package."""
+
+    name = "codex"
+
+    def settle_in(self) -> dict[str, str]:
+        home = self.home / ".codex"
+        self.write(
+            home / "config.toml",
+            f"""\
+model = "m"
+model_provider = "standin"
+
+[model_providers.standin]
+name = "standin"
+base_url = "{self.url}/v1"
+wire_api = "responses"
+env_key = "STANDIN_KEY"
+request_max_retries = 0
+stream_max_retries = 0
+
+[features]
+plugins = false
+
+[analytics]
+enabled = false
+
+[projects."{self.desk.project}"]
+trust_level = "trusted"
+""",
+        )
+        return {"CODEX_HOME": str(home), "STANDIN_KEY": KEY}
+
+    def command(self, prompt: str, *, resume: bool) -> list[str]:
+        free = ["--dangerously-bypass-hook-trust", "--dangerously-bypass-approvals-and-sandbox"]
+        again = ["resume", "--last"] if resume else []
+        return [_program("codex", "@openai/codex-linux-*/vendor/*/*/codex"), "exec", *free, *again, prompt]
+
+
+class Gemini(Client):
+    """Gemini CLI, on Node.js."""
+
+    name = "gemini"
+
+    def settle_in(self) -> dict[str, str]:
+        self.write(
+            self.home / ".gemini" / "settings.json",
+            {
+                "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
+                "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
+                "privacy": {"usageStatisticsEnabled": False},
+            },
+        )
+        return {"GOOGLE_GEMINI_BASE_URL": self.url, "GEMINI_API_KEY": KEY}
+
+    def command(self, prompt: str, *, resume: bool) -> list[str]:
+        program = _program("gemini", "@google/gemini-cli/bundle/gemini.js")
+        again = ["--resume", "latest"] if resume else []
+        return [str(npm.node()), program, "-p", prompt, "--yolo", "-m", "gemini-2.5-flash", *again]
+
+
+class OpenCode(Client):
+    """OpenCode, the executable of its platform package."""
+
+    name = "opencode"
+
+    def settle_in(self) -> dict[str, str]:
+        provider = {
+            "npm": "@ai-sdk/openai-compatible",
+            "name": "standin",
+            "options": {"baseURL": f"{self.url}/v1", "apiKey": KEY},
+            "models": {"m": {"name": "m", "tool_call": True, "limit": {"context": 100000, "output": 4096}}},
+        }
+        self.write(
+            self.home / ".config" / "opencode" / "opencode.json",
+            {
+                "provider": {"standin": provider},
+                "model": "standin/m",
+                "small_model": "standin/m",
+                "autoupdate": False,
+                "share": "disabled",
+            },
+        )
+        return {
+            "OPENCODE_DISABLE_MODELS_FETCH": "1",
+            "OPENCODE_DISABLE_AUTOUPDATE": "1",
+            "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+        }
+
+    def command(self, prompt: str, *, resume: bool) -> list[str]:
+        program = _program("opencode", "opencode-linux-*/bin/opencode")
+        return [program, "run", *(["--continue"] if resume else []), prompt]
+
+
+class Pi(Client):
+    """pi, on Node.js."""
+
+    name = "pi"
+
+    def settle_in(self) -> dict[str, str]:
+        model = {"id": "m", "contextWindow": 100000, "maxTokens": 4096}
+        provider = {"baseUrl": f"{self.url}/v1", "api": "openai-completions", "apiKey": KEY, "models": [model]}
+        self.write(self.home / ".pi" / "agent" / "models.json", {"providers": {"standin": provider}})
+        return {"PI_SKIP_VERSION_CHECK": "1", "PI_OFFLINE": "1"}
+
+    def command(self, prompt: str, *, resume: bool) -> list[str]:
+        program = _program("pi", "@mariozechner/pi-coding-agent/dist/cli.js")
+        again = ["--continue"] if resume else []
+        return [str(npm.node()), program, "--provider", "standin", "--model", "m", *again, "-p", prompt]
+
+
+CLIENTS: dict[str, type[Client]] = {one.name: one for one in (ClaudeCode, Codex, Gemini, OpenCode, Pi)}
