@@ -63,6 +63,8 @@ class Client:
         self.home = desk.machine.home
         self.url = desk.service.url
         self.env = self.settle_in()
+        # Some run a model's commands in a login shell, which forgets PATH.
+        self.write(self.home / ".profile", f"PATH='{desk.machine.env['PATH']}'\n")
 
     def settle_in(self) -> dict[str, str]:
         """Write the client's settings, and return its variables."""

@@ -90,6 +90,7 @@ class _Book:
     asked: list[Asked] = field(default_factory=list)
     turns: list[Asked] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
+    calls: dict[str, Callable[[], None]] = field(default_factory=dict)
     failures: list[BaseException] = field(default_factory=list)
 
 
@@ -124,6 +125,10 @@ class ModelService:
         with self._book.lock:
             self._book.steps += steps
 
+    def on(self, path: str, call: Callable[[], None]) -> None:
+        """Have something done when a path is posted to, before that is answered: for a hook of the test's own."""
+        self._book.calls[path] = call
+
     @property
     def turns(self) -> list[Asked]:
         """The agents' turns so far."""
@@ -140,7 +145,8 @@ class ModelService:
         """Return what happened here, for a failure's text."""
         lines = [f"{len(self.turns)} turns, {len(self.asked)} requests, failures: {self._book.failures}"]
         for one in self.asked:
-            lines.append(f"--- {one.path} tools={sorted(one.tools)}\n{one.text[-3000:]}")
+            said = one.body.get("messages") or one.body.get("input") or one.body.get("contents")
+            lines.append(f"--- {one.path} tools={sorted(one.tools)}\n{json.dumps(said, indent=1)[-4000:]}")
         return "\n".join(lines)
 
 
@@ -174,6 +180,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if call := self.server.book.calls.get(self.path):
+            if self._attempt(call):
+                self._send(200, "application/json", b"{}")
+            return
         try:
             asked = Asked(self.path, json.loads(body))
         except ValueError:
@@ -188,18 +198,25 @@ class _Handler(BaseHTTPRequestHandler):
         if dialect is None:
             self._send(404, "application/json", b'{"error":{"message":"nothing is here"}}')
             return
-        try:
-            events = dialect(asked, self._reply(asked))
-        except Exception as failure:  # noqa: BLE001 - a step is a test's own code; its failure is the test's
-            with self.server.book.lock:
-                self.server.book.failures.append(failure)
-            self._send(400, "application/json", b'{"error":{"message":"the script failed"}}')
+        events: Events = []
+        if not self._attempt(lambda: events.extend(dialect(asked, self._reply(asked)))):
             return
         if asked.body.get("stream") is False or path.endswith(":generateContent"):
             self._send(200, "application/json", json.dumps(events[-1][1]).encode())
             return
         lines = [(f"event: {kind}\n" if kind else "") + f"data: {_encoded(data)}\n\n" for kind, data in events]
         self._send(200, "text/event-stream", "".join(lines).encode())
+
+    def _attempt(self, call: Callable[[], None]) -> bool:
+        """Do what a test wants done here; where that fails, keep it for the test and answer with an error."""
+        try:
+            call()
+        except Exception as failure:  # noqa: BLE001 - whatever it is, it is the test's
+            with self.server.book.lock:
+                self.server.book.failures.append(failure)
+            self._send(400, "application/json", b'{"error":{"message":"the script failed"}}')
+            return False
+        return True
 
     def _note(self, asked: Asked) -> None:
         with self.server.book.lock:

@@ -3,7 +3,7 @@
     folder = npm.tree("pi")         # …/git-wire-tests/pi-<hash of its lock>/node_modules, installed when it is missing
     node = npm.node()               # a Node.js that all of them run on
 
-`tests/support/npm_trees/NAME` holds a `package.json` with exact versions and the lock of everything below them. A tree is
+`tests/support/npm_trees/NAME` holds a `package.json` with exact versions, and the lock of all below them. A tree is
 made beside its place and then moved there, by one process at a time; no script of a package runs. `python -P
 tests/support/npm.py NAME…` installs trees ahead of the tests; without names it installs all.
 """
