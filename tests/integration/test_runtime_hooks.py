@@ -74,7 +74,7 @@ BEGIN = [
     Row("pi", "session-start", ("text",), {}, ""),
 ]
 OWED = [
-    Row("claude-code", "stop", ("reason",), {"decision": "block"}, ""),
+    _context("claude-code", "stop", "Stop"),
     Row("codex", "stop", ("reason",), {"decision": "block"}, ""),
     Row("gemini", "after-agent", ("reason",), {"decision": "deny"}, ALLOW),
     Row("cursor", "stop", ("followup_message",), {}, "{}\n"),
@@ -264,6 +264,14 @@ def test_one_process_waits_for_a_session_and_goes_with_it(team: Team) -> None:
     silent(END[0], fire(team.spark, "claude-code", "session-end"))
     first.wait(10)
     assert other.poll() is None
+
+
+def test_nobody_waits_beside_a_session_that_waits_for_its_hooks(team: Team) -> None:
+    """Claude Code that is not interactive goes on when all hooks ended; it would hang as long as this one waits."""
+    for entry in ("sdk-cli", "sdk-ts"):
+        headless = {"CLAUDE_CODE_ENTRYPOINT": entry}
+        ended = team.spark.wire("hook", "claude-code", "wait", input=told(), env=headless, timeout=20)
+        assert (ended.out, ended.err) == (b"", b"")
 
 
 def test_a_waiter_goes_when_the_runtime_is_gone(team: Team) -> None:

@@ -130,6 +130,8 @@ class _Hook:
         session = Session.of(settings.state_dir, self._runtime.name, self._named)
         if self._event.shows is Shows.END:
             return self._end(settings, session)
+        if self._event.shows is Shows.WAIT and not self._runtime.idles(self._around.environ):
+            return self._quiet()
         here = Here.find(settings)
         if self._event.shows is Shows.WAIT:
             return self._wait(here, session)

@@ -88,6 +88,7 @@ class Runtime(NamedTuple):
         project: the file for one project, from its folder.
         silent: why installed hooks may never fire, and what to do about it.
         stopping: whether this end of a turn is one that we caused, from what the runtime told.
+        idles: whether a session with this environment can be idle, so that waiting beside it makes sense.
     """
 
     name: str
@@ -98,6 +99,7 @@ class Runtime(NamedTuple):
     project: Callable[[str], Place]
     silent: str
     stopping: Callable[[Mapping[str, Any]], bool]
+    idles: Callable[[Mapping[str, str]], bool] = lambda environ: True
 
     def event(self, name: str) -> Event | None:
         """Return the event of that name."""

@@ -2,7 +2,9 @@
 
 The contract that it keeps: plain text reaches the model at few events and JSON at all of them, so everything is JSON;
 a member that an event does not know fails the hook; a text has at most 10,000 characters; exit status 2 blocks, and is
-used by nothing but the waiter, which is meant to (`asyncRewake`).
+used by nothing but the waiter, which is meant to (`asyncRewake`). A reason for going on at the end of a turn is put in
+front of the model twice, and context at the same place, which keeps the turn going as well, once. A session that is not
+interactive waits for its hooks, the waiter among them, before it goes on: there the waiter ends at once.
 """
 
 import os
@@ -14,7 +16,6 @@ from wire.hooks.runtimes import (
     Place,
     Runtime,
     Shows,
-    block,
     command,
     context,
     rewake,
@@ -30,12 +31,14 @@ EVENTS = (
     Event("session-start", "SessionStart", Shows.BEGIN, context),
     Event("user-prompt-submit", "UserPromptSubmit", Shows.NEW, context),
     Event("post-tool-batch", "PostToolBatch", Shows.NEW, context),
-    Event("stop", "Stop", Shows.OWED, block),
+    Event("stop", "Stop", Shows.OWED, context),
     Event("wait", "Stop", Shows.WAIT, rewake),
     Event("session-end", "SessionEnd", Shows.END, silent),
 )
 _SECONDS = {"session-start": 30, "user-prompt-submit": 20, "post-tool-batch": 20, "stop": 20, "session-end": 10}
 _WAITS_FROM = ("SessionStart", "Stop")
+_ENTRYPOINT = "CLAUDE_CODE_ENTRYPOINT"
+_INTERACTIVE = "cli"
 
 
 def entries(*, waiter: bool = True) -> dict[str, list[dict[str, Any]]]:
@@ -52,6 +55,10 @@ def entries(*, waiter: bool = True) -> dict[str, list[dict[str, Any]]]:
             hooks.append(waits)
         found[event.native] = [{"hooks": hooks}]
     return found
+
+
+def _idles(environ: Mapping[str, str]) -> bool:
+    return environ.get(_ENTRYPOINT, _INTERACTIVE) == _INTERACTIVE
 
 
 def _user(environ: Mapping[str, str], home: str) -> Place:
@@ -75,4 +82,5 @@ RUNTIME = Runtime(
     project=_project,
     silent="a session that was open before does not know them: start a new one, and see its /hooks",
     stopping=stop_hook_active,
+    idles=_idles,
 )
