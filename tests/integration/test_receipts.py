@@ -1,5 +1,6 @@
 """How far a message got, as its sender sees it: never more than is proved, for each recipient, with time and age."""
 
+import contextlib
 import json
 import shutil
 import time
@@ -11,7 +12,7 @@ from support.heard import hear, places
 from support.machine import Machine
 from support.team import Team, end, state
 from wire import Wire
-from wire.errors import NotReached
+from wire.errors import Corrupt, NotReached
 from wire.protocol.encoding import seconds_of
 from wire.store import outlook, presences
 from wire.store.files import utc_text
@@ -97,6 +98,12 @@ def test_damaged_receipts_are_made_again_from_lines_and_presences(team: Team) ->
         (state(team.mac) / "receipts.sqlite").write_bytes(damage)
         assert states(team.mac, one) == {"spark": "acked"}
         assert [each.state for each in api(team.mac).trace(one).recipients[0].reached][-2] == "read"
+    # The first page is as it was; what it leads to is not.
+    held = (state(team.mac) / "receipts.sqlite").read_bytes()
+    (state(team.mac) / "receipts.sqlite").write_bytes(held[:4096] + b"\xff" * (len(held) - 4096))
+    with contextlib.suppress(Corrupt):
+        states(team.mac, one)
+    assert states(team.mac, one) == {"spark": "acked"}
 
 
 def test_a_damaged_clone_does_not_change_what_is_told(team: Team) -> None:
@@ -133,7 +140,8 @@ def test_groups_and_all_show_who_is_missing(team: Team) -> None:
     assert "    spark: read" in text
     late = team.mac.wire("send", "all", "and now", "--wait", "delivered", "--timeout", "0.1", "--json", check=False)
     assert late.status == 3
-    assert late.jsonl()[-1]["details"]["missing"] == {"mac/all/2": ["spark", "studio"]}
+    details = late.jsonl()[-1]["details"]
+    assert (details["ids"], details["missing"]) == (["mac/all/2"], {"mac/all/2": ["spark", "studio"]})
     hear(team.mac, studio, read, counter=2)
     assert team.mac.wire("sent", "--unread", "review").stdout == "everything that was sent is proved to be read\n"
 
@@ -185,6 +193,9 @@ def test_an_ack_is_one_line_however_often_it_is_given(team: Team) -> None:
     team.settle()
     assert states(team.mac, one) == {"spark": "acked"}
     assert team.spark.json("show", first["id"])["line"]["re"] == one
+    # Nobody waits for the answer to an answer.
+    assert api(team.spark).sent(unacked=True) == []
+    assert [each.id for each in api(team.spark).sent()] == [first["id"], noted["id"]]
 
 
 @pytest.mark.parametrize("kind", ["reply", "accept", "reject", "counter", "receipt"])

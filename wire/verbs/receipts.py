@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from wire.errors import Busy, IntegrityError, NotReached, UsageError
+from wire.errors import Busy, Corrupt, IntegrityError, NotReached, UsageError
 from wire.protocol.chain import Position
 from wire.protocol.line import LineError, check, parse
 from wire.protocol.names import parse_id
@@ -22,7 +22,7 @@ from wire.store.accounts import NOBODY
 from wire.store.members import Members
 from wire.store.paths import WirePlaces
 from wire.store.pin import Pin
-from wire.store.proofs import MACHINE_TYPES
+from wire.store.proofs import ANSWERS, MACHINE_TYPES
 from wire.store.receipts import Answer, Kept, Known, Receipts, opened
 from wire.verbs.here import Here
 from wire.verbs.states import ACKED, COMMITTED, DELIVERED, PUSHED, READ, STATES, STORED, least, state_of
@@ -119,7 +119,7 @@ def sent(
 
     Args:
         unread: only those that some recipient is not proved to have read.
-        unacked: only those that some recipient did not answer.
+        unacked: only those that some recipient did not answer; answers are not answered.
         count: how many at most.
         to: only those to this agent or group, or to `all`.
 
@@ -161,13 +161,21 @@ def trace_all(here: Here, ids: Sequence[str]) -> list[Traced]:
 def update(here: Here, pin: Pin) -> None:
     """Take in what was accepted and heard since; where somebody else does that just now, it is left to them."""
     try:
-        accounts.update(here.places, pin, here.config.agents)
+        _update(here, pin)
+    except Corrupt:
+        _update(here, pin)  # the damaged file was moved aside
+
+
+def _update(here: Here, pin: Pin) -> None:
+    agents = here.config.agents
+    try:
+        accounts.update(here.places, pin, agents)
     except Busy:
         return
     except IntegrityError:
         from wire.verbs.look import sources_of  # where the clone is damaged, git's own copy is read
 
-        accounts.update(here.places, pin, here.config.agents, lambda channel: sources_of(here, pin, channel))
+        accounts.update(here.places, pin, agents, lambda channel: sources_of(here, pin, channel))
 
 
 def wait(here: Here, ids: Sequence[str], state: str, timeout: float) -> list[Traced]:
@@ -186,7 +194,7 @@ def wait(here: Here, ids: Sequence[str], state: str, timeout: float) -> list[Tra
             if not behind:
                 return found
         if time.monotonic() >= deadline:
-            raise _not_reached(behind, state, timeout)
+            raise _not_reached(found, behind, state, timeout)
         time.sleep(_POLL_SECONDS)
 
 
@@ -204,7 +212,7 @@ def _news(places: WirePlaces) -> object:
     return heard, status.st_ino, status.st_mtime_ns
 
 
-def _not_reached(behind: Sequence[Traced], state: str, timeout: float) -> NotReached:
+def _not_reached(found: Sequence[Traced], behind: Sequence[Traced], state: str, timeout: float) -> NotReached:
     first = behind[0]
     states = [f"{one.agent} ({one.state})" for one in first.recipients if one.agent in first.missing(state)]
     more = f", and {len(states) - _NAMED} more" if len(states) > _NAMED else ""
@@ -213,8 +221,8 @@ def _not_reached(behind: Sequence[Traced], state: str, timeout: float) -> NotRea
         " and goes its way by itself, so do not send it again",
         next_step=f"wire show {first.id}",
         details={
-            "ids": [one.id for one in behind],
-            "states": [one.state for one in behind],
+            "ids": [one.id for one in found],
+            "states": [one.state for one in found],
             "missing": {one.id: list(one.missing(state)) for one in behind},
             "awaited": state,
         },
@@ -301,9 +309,15 @@ def _last(traced: Iterator[Traced], count: int, *, unread: bool, unacked: bool) 
     for one in traced:
         if len(found) == count:
             break
-        if (not unread or one.missing(READ)) and (not unacked or one.missing(ACKED)):
+        if (not unread or one.missing(READ)) and (not unacked or _waits(one)):
             found.append(one)
     return found
+
+
+def _waits(one: Traced) -> bool:
+    """Return whether an answer is missing; nobody answers an answer, unless it asks for that."""
+    line = one.line
+    return one.missing(ACKED) != () and (line.type not in ANSWERS or line.ack_required or line.priority == "urgent")
 
 
 def _channels(places: WirePlaces, pin: Pin, agent: str) -> list[str]:
