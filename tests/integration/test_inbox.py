@@ -255,6 +255,31 @@ def test_a_large_backlog_is_counted_and_not_held(team: Team) -> None:
     assert agent(team.spark).inbox(limit=1).total == 290
 
 
+def test_a_heartbeat_is_never_unread_and_leaves_no_gap(team: Team) -> None:
+    """Where a host refuses presence, its sign of life is a line like any other."""
+    team.mac.send("all", '{"state": "idle"}', "--json", "--type", "heartbeat")
+    team.settle()
+    spark = agent(team.spark)
+    assert spark.inbox().total == 0
+    assert spark.wait_for_message(timeout=0).inbox.items == ()
+    last = team.mac.send("all", "a message")
+    team.settle()
+    box = spark.inbox()
+    assert ids(box.items) == [last]
+    box.save()
+    assert place(team.spark).positions["mac/all"].seq == 2
+
+
+def test_what_is_shown_with_an_old_look_says_so(team: Team) -> None:
+    five(team)
+    progress = state(team.spark) / "progress.json"
+    old = json.loads(progress.read_text())
+    progress.write_text(json.dumps(old | {"fetched": old["fetched"] - 90_000}))
+    shown = team.spark.wire("tail", "--json", "-n", "2")
+    assert (shown.status, shown.jsonl()[-1]["result"], shown.jsonl()[-1]["looked"]) == (0, "shown", False)
+    assert "there may be more: last successful fetch 25 h ago" in shown.stderr
+
+
 def test_an_unreadable_message_is_listed_and_can_be_passed(team: Team) -> None:
     line = forge(team.mac, "mac/spark", b',"colour":"red"')
     segment = team.mac.segment("mac/spark")

@@ -9,7 +9,6 @@ from wire.cli.common import choosing, json_option, reader_option, wire_of
 from wire.cli.console import flush, leave, say, say_json, warn
 from wire.cli.reading import ending
 from wire.cli.shown import Printer
-from wire.errors import DONE
 from wire.verbs.order import since_text
 from wire.verbs.reading import Filters
 from wire.verbs.render import age, age_of, quoted
@@ -49,7 +48,9 @@ def search(
     status, result = ending(found.health, len(found.items))
     if not found.items:
         printer.nothing("no-match" if result == "nothing-new" else result, found.health)
-    elif found.more:
+    else:
+        printer.beside(result, found.health)
+    if found.more:
         warn(f"there are older matches; -n {2 * count} shows more")
     flush()
     leave(status)
@@ -81,7 +82,7 @@ def summary(ctx: click.Context, since: str, count: int, reader: str | None, as_j
     status, result = ending(found.health, len(found.threads))
     if not found.threads:
         Printer(as_json).nothing(result, found.health)
-    elif status != DONE:
+    else:
         Printer(as_json).beside(result, found.health)
     flush()
     leave(status)

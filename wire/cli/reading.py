@@ -94,7 +94,7 @@ def tail(
     status, result = ending(health, shown)
     if not shown:
         printer.nothing(result, health)
-    elif status != DONE:
+    else:
         printer.beside(result, health)
     flush()
     leave(status)

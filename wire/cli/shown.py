@@ -51,7 +51,14 @@ class Printer:
             warn(_explain(result, health))
 
     def beside(self, result: str, health: Health) -> None:
-        """Say what has to be known beside the messages that were shown."""
+        """Say what has to be known beside the messages that were shown; nothing where all is well.
+
+        An incident and a lost place are told to programs by the exit status; an old look has none of its own.
+        """
+        if result == "shown" and health.looked:
+            return
+        if self._json and result == "shown":
+            say_json({"result": result, **health_json(health)})
         warn(_explain(result, health))
 
     def shared(self, warning: str | None) -> None:
@@ -170,5 +177,7 @@ def _explain(result: str, health: Health) -> str:
             f"{' ago' if health.age is not None else ''}, so nobody knows; see `wire status`, or run `wire sync`"
             + ("" if health.daemon else " (no daemon is running here)")
         )
+    if result == "shown":
+        return f"there may be more: {health.sentence()}"
     said = {"timeout": "nothing came in time", "no-match": "no message here holds that"}.get(result, "nothing new")
     return f"{said}; {health.sentence()}"

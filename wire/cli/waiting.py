@@ -76,7 +76,7 @@ def wait(
         if status == DONE:
             status, result = NOT_REACHED, "timeout"
         printer.nothing(result, box.health)
-    elif status != DONE:
+    else:
         printer.beside(result, box.health)
     flush()
     leave(status)

@@ -26,6 +26,8 @@ from wire.verbs.look import Item, Look, concerns
 from wire.verbs.order import merged
 from wire.verbs.reading import Filters, find, passes
 
+SILENT = frozenset({"heartbeat"})
+"""Types that say nothing to an agent: they are never unread."""
 LIMIT = 200
 """Messages that are held at once; the rest is counted."""
 
@@ -68,7 +70,7 @@ class Inbox(NamedTuple):
 
 
 class Passed(NamedTuple):
-    """A line that was walked over: its end, and whether it needs no reading (not for the agent, or read before)."""
+    """A line that was walked over: its end, and whether it needs no reading, see `_is_done`."""
 
     after: Position
     done: bool
@@ -202,6 +204,8 @@ def _behind(look: Look, channel: str, place: Cursors, lost: list[str]) -> Iterat
 
 
 def _is_done(look: Look, place: Cursors, one: Read, agent: str) -> bool:
-    """Return whether a line needs no reading: it was read before, or it is not for the agent."""
+    """Return whether a line needs no reading: it was read before, it is silent, or it is not for the agent."""
     line = one.line
+    if line.type in SILENT:
+        return True
     return place.beyond.get(line.channel, {}).get(line.seq) == line.head or not look.is_for(line, agent)

@@ -14,6 +14,7 @@ from wire.store.reading import Read
 from wire.store.seen import Seen
 from wire.verbs.health import Health, health
 from wire.verbs.here import Here
+from wire.verbs.inbox import SILENT
 from wire.verbs.look import Item, Look, concerns
 from wire.verbs.order import merged
 from wire.verbs.reading import find, in_time
@@ -71,7 +72,7 @@ def summary(here: Here, since: str, *, count: int = 40, reader: str | None = Non
     roots: dict[str, str] = {}
     unread: set[str] = set()
     for one in merged([_since(look, here, channel, since) for channel in look.pin.accepted]):
-        if one.line.type == "heartbeat":
+        if one.line.type in SILENT:
             continue
         item = look.item(one)
         members = item.members or {}

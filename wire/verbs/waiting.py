@@ -19,7 +19,7 @@ from wire.store import cursors, reading
 from wire.verbs.following import changes
 from wire.verbs.health import Trouble, health
 from wire.verbs.here import Here
-from wire.verbs.inbox import LIMIT, Inbox, unread
+from wire.verbs.inbox import LIMIT, SILENT, Inbox, unread
 from wire.verbs.look import Item, Look, concerns
 from wire.verbs.order import merged
 from wire.verbs.reading import Filters, passes
@@ -176,6 +176,7 @@ class _Arrivals:
             held = place.positions.get(line.channel)
             read = (held is not None and line.seq <= held.seq) or line.seq in place.beyond.get(line.channel, {})
             wanted = not self._filters.senders or line.sender in self._filters.senders
+            wanted = wanted and line.type not in SILENT
             if read or not wanted or not look.is_for(line, self.agent):
                 continue
             item = look.item(one)
