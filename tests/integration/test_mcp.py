@@ -83,6 +83,32 @@ def test_a_message_goes_out_and_its_answer_comes_back(team: Team) -> None:
     }
 
 
+def test_what_was_sent_and_who_is_there(team: Team) -> None:
+    with harness(team.mac) as mac, harness(team.spark) as spark:
+        sent = mac.data("send", to="spark", body="ready?", ack_required=True, subject="release", expires="1h")["id"]
+        mac.data("send", to="spark", body="no answer needed")
+        (first, second) = mac.data("sent", unacked=True)["messages"]
+        assert (first["id"], first["state"], first["recipients"]) == (sent, "stored", {"spark": "stored"})
+        assert (first["subject"], first["ack_required"]) == ("release", True)
+        assert "ack_required" not in second
+        assert [one["id"] for one in mac.data("sent", limit=1)["messages"]] == [second["id"]]
+        team.settle()
+        assert spark.data("status")["to_answer"] == [sent]
+        (about,) = (one for one in spark.data("agents")["agents"] if one["name"] == "mac")
+        assert (about["role"], about["we_owe"], about["unread_by_us"]) == ("agent", [sent], 2)
+        acked = spark.data("ack", id=sent)["id"]
+        assert spark.data("ack", id=sent)["again"]
+        team.settle()
+        (row,) = (one for one in mac.data("sent", to="spark")["messages"] if one["id"] == sent)
+        assert row["recipients"] == {"spark": "acked"}
+        assert sent not in [one["id"] for one in mac.data("sent", unacked=True)["messages"]]
+        assert spark.data("status")["to_answer"] == []
+        with pytest.raises(Refused) as caught:
+            mac.call("ack", id=sent)
+        assert caught.value.told["reason"] == "own-message"
+        team.spark.sent.append(acked)
+
+
 REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     "no such tool": ("destroy", {}, "no-tool"),
     "an argument is missing": ("send", {"body": "x"}, "bad-arguments"),

@@ -10,18 +10,25 @@ the one renderer, as data; the reader's place moves only after the text was hand
 
 import json
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from wire.api import Wire
 from wire.errors import DONE, UsageError, WireError
 from wire.mcp.schema import Param, Params, checked
+from wire.protocol.encoding import seconds_of
 from wire.protocol.messages import NEEDS, PRIORITIES
+from wire.verbs.agents import AgentView
 from wire.verbs.health import Health
+from wire.verbs.health import health as health_of
 from wire.verbs.look import Item
+from wire.verbs.order import until_text
 from wire.verbs.reading import Filters, claim
+from wire.verbs.receipts import Traced
 from wire.verbs.render import Digest, age_of, asked, digest, one_line, quoted, wants_answer
 from wire.verbs.sending import Draft
+from wire.verbs.states import STATES
 
 ID_MOST = 90
 """Characters of the longest id: two names of 32, a number of fifteen digits, two slashes, and some to spare."""
@@ -29,6 +36,7 @@ NAME_MOST = 32
 WAIT_MOST = 50
 """Seconds; clients commonly give up on a call after 60."""
 WAIT_SECONDS = 25.0
+RECIPIENTS_MOST, AGENTS_MOST, IDS_MOST = 20, 100, 20
 TEXT_MOST = 20_000
 """Characters of messages in one answer; what does not fit is left unread, and counted."""
 
@@ -87,7 +95,10 @@ def _reply(call: Call) -> Answer:
 
 def _members(args: Mapping[str, Any]) -> dict[str, Any]:
     # Absent and false are the same here, and the shorter line is the better one.
-    return {name: value for name, value in args.items() if value is not False}
+    members = {name: value for name, value in args.items() if value is not False}
+    if "expires" in members:
+        members["expires"] = until_text(members["expires"], time.time())
+    return members
 
 
 def _sent(call: Call, draft: Draft) -> Answer:
@@ -99,6 +110,72 @@ def _sent(call: Call, draft: Draft) -> Answer:
     if outcome.warnings:
         told["warnings"] = [one_line(str(warning), 500) for warning in outcome.warnings]
     return _json(told)
+
+
+def _ack(call: Call) -> Answer:
+    return _sent(call, call.wire.acknowledgement(call.args["id"], call.args.get("note")))
+
+
+def _traced(call: Call) -> Answer:
+    args = call.args
+    found = call.wire.sent(
+        unread=args.get("unread", False),
+        unacked=args.get("unacked", False),
+        count=max(1, args.get("limit", 20)),
+        to=args.get("to"),
+    )
+    return _json({"messages": [_trace(one) for one in found], **_looked(call.wire)})
+
+
+def _trace(one: Traced) -> dict[str, Any]:
+    """Return what became of a message; of many recipients those that are behind come first."""
+    behind = sorted(one.recipients, key=lambda who: STATES.index(who.state))[:RECIPIENTS_MOST]
+    told: dict[str, Any] = {
+        "id": one.id,
+        "type": one.line.type,
+        "age_s": round(max(0.0, time.time() - seconds_of(one.line.ts))),
+        "state": one.state,
+        "recipients": {who.agent: who.state for who in behind},
+    }
+    if one.line.ack_required:
+        told["ack_required"] = True
+    if one.line.subject:
+        told["subject"] = quoted(one.line.subject, 100)
+    return told
+
+
+def _agents(call: Call) -> Answer:
+    found = call.wire.agents()
+    told: dict[str, Any] = {"agents": [_agent(one) for one in found[:AGENTS_MOST]], **_looked(call.wire)}
+    if len(found) > AGENTS_MOST:
+        told["left"] = len(found) - AGENTS_MOST
+    return _json(told)
+
+
+def _agent(one: AgentView) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "name": one.name,
+        "role": one.role,
+        "state": one.state or "unknown",
+        "heard_s": _rounded(one.age),
+        "unread_by_them": one.unread_by_them,
+        "unread_by_us": one.unread_by_us,
+    }
+    if one.stale:
+        told["stale"] = True
+    if one.note:
+        told["note"] = quoted(one.note, 100)
+    if one.eta:
+        told["eta"] = one.eta
+    for name, ids in (("we_owe", one.we_owe), ("they_owe", one.they_owe)):
+        if ids:
+            told[name] = list(ids[:IDS_MOST])
+    return told
+
+
+def _looked(wire: Wire) -> dict[str, Any]:
+    """Return whether somebody looked lately: what a recipient did since is not known otherwise."""
+    return _health(health_of(wire.here, ()))
 
 
 def _inbox(call: Call) -> Answer:
@@ -195,6 +272,7 @@ def _only(sender: str | None) -> frozenset[str]:
 
 def _status(call: Call) -> Answer:
     found = call.wire.status()
+    owed, late = call.wire.owed(), call.wire.overdue()[:IDS_MOST]
     return _json(
         {
             "wire": found.snapshot.config.name,
@@ -204,6 +282,8 @@ def _status(call: Call) -> Answer:
             "fetch_age_s": _rounded(found.fetch_age),
             "push_age_s": _rounded(found.push_age),
             "unpushed": found.unpushed,
+            "to_answer": [one.id for one in owed[:IDS_MOST]],
+            "overdue": [{"id": one.id, "wanted": one.wanted, "by": list(one.missing[:IDS_MOST])} for one in late],
             "troubles": [one_line(trouble, 300) for trouble in found.troubles[:20]],
         }
     )
@@ -225,7 +305,7 @@ _MESSAGE: Params = {
     "priority": Param("text", choices=PRIORITIES),
     "needs": Param("text", "who has to act", choices=NEEDS),
     "ack_required": Param("flag"),
-    "expires": Param("text", "UTC time", most=24),
+    "expires": Param("text", "2h, 3d, or a UTC time", most=24),
     "idem": Param("text", "send at most once per key", most=200),
 }
 
@@ -271,7 +351,29 @@ TOOLS: dict[str, Tool] = {
         },
         _wait,
     ),
-    "status": Tool("Health of the wire here: daemon, last fetch, what is not pushed, troubles.", {}, _status, True),
+    "ack": Tool(
+        "Acknowledge a message: read and understood.",
+        {"id": Param("text", required=True, most=ID_MOST), "note": Param("text")},
+        _ack,
+    ),
+    "sent": Tool(
+        "How far my last messages came: stored, committed, pushed, delivered, read, acked; only what is proved.",
+        {
+            "to": Param("text", most=NAME_MOST),
+            "unread": Param("flag"),
+            "unacked": Param("flag"),
+            "limit": Param("integer", most=100),
+        },
+        _traced,
+        True,
+    ),
+    "agents": Tool("Everybody on the wire: state, last heard, unread and unanswered each way.", {}, _agents, True),
+    "status": Tool(
+        "How the wire stands here: daemon, last fetch, unpushed, what to answer, what is overdue, troubles.",
+        {},
+        _status,
+        True,
+    ),
 }
 
 
