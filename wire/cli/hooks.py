@@ -14,7 +14,7 @@ from wire.hooks.runtimes import NAMES, find
 if TYPE_CHECKING:
     from wire.hooks.githook import Report
     from wire.hooks.installer import Report as Installed
-    from wire.hooks.installer import Scope
+    from wire.hooks.installer import Scope, State
     from wire.hooks.runtimes import Runtime
 
 SHOWN = 20
@@ -40,6 +40,7 @@ def _scoped(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--check", is_flag=True, help="Change nothing; only say how it stands, and exit 1 where it should not.")
 @click.option("--uninstall", "remove", is_flag=True, help="Take out what an install put in, and nothing else.")
 @click.option("--plugin", metavar="DIR", help="claude-code: write a plugin folder instead of changing settings.")
+@click.option("--mcp", is_flag=True, help="A runtime's list of tool servers, too: `wire mcp`.")
 @_scoped
 @json_option
 @choosing
@@ -50,6 +51,7 @@ def install(
     check: bool,
     remove: bool,
     plugin: str | None,
+    mcp: bool,
     project: str | None,
     user: bool,
     as_json: bool,
@@ -59,21 +61,27 @@ def install(
     Settings are merged: what is not ours stays, a copy of the file as it was is kept beside it, and a file that is not
     understood is refused.
     """
-    if (check and remove) or (plugin and (check or remove or project or user)):
+    if (check and remove) or (plugin and (check or remove or mcp or project or user)):
         raise UsageError("--check, --uninstall and --plugin exclude each other")
     if kind == "git":
-        _git(ctx, check=check, remove=remove, plain=not (plugin or project or user), as_json=as_json)
+        _git(ctx, check=check, remove=remove, plain=not (plugin or mcp or project or user), as_json=as_json)
         return
     if plugin:
         _write_plugin(kind, plugin, as_json)
         return
-    from wire.hooks import installer
+    from wire.hooks import installer, registration
 
     runtime, scope = _runtime(kind), _scope(ctx, project, user)
     act = installer.look if check else installer.uninstall if remove else installer.install
+    if mcp and not (check or remove):
+        registration.free(kind, scope)  # what it refuses, it refuses before anything was changed
     report = act(runtime, scope)
+    if remove:
+        listed = _unlisted(kind, scope)
+    else:
+        listed = (registration.look if check else registration.install)(kind, scope) if mcp else None
     wanted = installer.State.MISSING if remove else installer.State.INSTALLED
-    _tell_installed(runtime, report, as_json, good=report.state is wanted)
+    _tell_installed(runtime, report, as_json, wanted, listed)
 
 
 @hooks.command()
@@ -89,9 +97,16 @@ def uninstall(ctx: click.Context, kind: str, project: str | None, user: bool, as
         return
     from wire.hooks import installer
 
-    runtime = _runtime(kind)
-    report = installer.uninstall(runtime, _scope(ctx, project, user))
-    _tell_installed(runtime, report, as_json, good=report.state is installer.State.MISSING)
+    runtime, scope = _runtime(kind), _scope(ctx, project, user)
+    report = installer.uninstall(runtime, scope)
+    _tell_installed(runtime, report, as_json, installer.State.MISSING, _unlisted(kind, scope))
+
+
+def _unlisted(kind: str, scope: "Scope") -> "Installed | None":
+    """Take `wire mcp` out of a runtime's list of tool servers; None where the runtime has no such list."""
+    from wire.hooks import registration
+
+    return registration.uninstall(kind, scope) if kind in registration.RUNTIMES else None
 
 
 def _git(ctx: click.Context, *, check: bool, remove: bool, plain: bool, as_json: bool) -> None:
@@ -138,12 +153,20 @@ def _write_plugin(kind: str, folder: str, as_json: bool) -> None:
     say(f"use it with: claude --plugin-dir {folder}")
 
 
-def _tell_installed(runtime: "Runtime", report: "Installed", as_json: bool, *, good: bool) -> None:
-    next_step = None if good else report.again
+def _tell_installed(
+    runtime: "Runtime", report: "Installed", as_json: bool, wanted: "State", listed: "Installed | None"
+) -> None:
+    good = report.state is wanted
+    # What somebody else put into the list under our name is none of ours to take out.
+    listed_well = listed is None or listed.state == wanted or (wanted == "missing" and listed.state == "foreign")
+    next_step = None if good and listed_well else report.again + ("" if listed_well else " --mcp")
     if as_json:
-        say_json({**report._asdict(), "state": str(report.state), "next_step": next_step})
+        told = {**report._asdict(), "state": str(report.state), "next_step": next_step}
+        if listed is not None:
+            told["mcp"] = {"path": listed.path, "state": str(listed.state), "changed": listed.changed}
+        say_json(told)
         flush()
-        leave(0 if good else FAILED)
+        leave(0 if good and listed_well else FAILED)
     if not good:
         why = f": {report.why}" if report.why else ""
         raise WireError(
@@ -157,6 +180,13 @@ def _tell_installed(runtime: "Runtime", report: "Installed", as_json: bool, *, g
         say(f"as it was before: {report.backup}")
     if report.changed and report.state == "installed":
         say(f"if they do not fire: {runtime.silent}")
+    if listed is not None and not listed_well:
+        why = f": {listed.why}" if listed.why else ""
+        raise WireError(
+            f"`wire mcp` is {listed.state} in {listed.path}{why}", reason=f"mcp-{listed.state}", next_step=next_step
+        )
+    if listed is not None and (wanted == "installed" or listed.changed):
+        say(f"`wire mcp` {listed.state} in {listed.path}" + ("" if listed.changed else ", nothing to change"))
 
 
 @hooks.command()

@@ -97,7 +97,7 @@ def write(path: str, before: Mapping[str, Any], after: Mapping[str, Any], runtim
         raise store_error(error, "write", target) from error
     if data is not None and not any(True for _ in ours(before, runtime)):
         atomic_write(target + BACKUP, data, mode=mode)
-    indent = _indent(data or b"")
+    indent = indent_of(data or b"")
     text = json.dumps(after, ensure_ascii=False, indent=indent) + "\n"
     atomic_write(target, text.encode("utf-8", "surrogatepass"), mode=mode)
     return True
@@ -125,7 +125,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _indent(data: bytes) -> int | str:
+def indent_of(data: bytes) -> int | str:
+    """Return how a file of JSON is indented: a number of blanks, or a tab."""
     for line in data.split(b"\n")[1:]:
         blank = line[: len(line) - len(line.lstrip(b" \t"))]
         if blank:

@@ -1,0 +1,186 @@
+"""`wire mcp` in a runtime's list of tool servers: put in, taken out, and compared.
+
+    report = install("gemini", scope)       `wire hooks install gemini --mcp`
+
+The entry is called `wire` and runs `wire mcp`, by name and not by a path of this machine; what somebody added to its
+arguments or its environment is theirs and stays. An entry of that name which runs something else is somebody else's.
+The rules for files are those of `wire.hooks.settingsfile`; Codex's is TOML, whose comments stay. pi has no such list.
+"""
+
+import json
+import os
+import stat
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from wire.errors import Corrupt, UsageError
+from wire.hooks.installer import Report, Scope, State
+from wire.hooks.settingsfile import BACKUP, indent_of
+from wire.store.files import atomic_write, read_bytes, store_error
+
+NAME = "wire"
+RUNTIMES = ("claude-code", "codex", "gemini", "opencode", "cursor")
+"""Those that have a list of tool servers."""
+_COMMAND, _ARGS = "wire", ["mcp"]
+
+
+class Listed(NamedTuple):
+    """Where a runtime has its list: the file, the member that holds it, and our entry in its form."""
+
+    path: str
+    member: str
+    entry: Mapping[str, Any]
+
+
+def listed(runtime: str, scope: Scope) -> Listed:
+    """Return where a runtime looks for tool servers.
+
+    Raises:
+        UsageError: reason `no-mcp`, the runtime has none.
+    """
+    environ, project = scope.settings.environ, scope.folder
+    home = environ.get("HOME", "")
+    plain = {"command": _COMMAND, "args": list(_ARGS)}
+    match runtime:
+        case "claude-code":
+            own = environ.get("CLAUDE_CONFIG_DIR") or home
+            path = os.path.join(project, ".mcp.json") if project else os.path.join(own, ".claude.json")
+            return Listed(path, "mcpServers", {"type": "stdio", **plain})
+        case "codex":
+            own = environ.get("CODEX_HOME") or os.path.join(home, ".codex")
+            return Listed(
+                os.path.join(os.path.join(project, ".codex") if project else own, "config.toml"), "mcp_servers", plain
+            )
+        case "gemini":
+            own = project or environ.get("GEMINI_CLI_HOME") or home
+            return Listed(os.path.join(own, ".gemini", "settings.json"), "mcpServers", plain)
+        case "cursor":
+            return Listed(os.path.join(project or home, ".cursor", "mcp.json"), "mcpServers", plain)
+        case "opencode":
+            given = environ.get("XDG_CONFIG_HOME", "")
+            config = os.path.join(given if os.path.isabs(given) else os.path.join(home, ".config"), "opencode")
+            own = project or environ.get("OPENCODE_CONFIG_DIR") or config
+            entry = {"type": "local", "command": [_COMMAND, *_ARGS], "enabled": True}
+            return Listed(os.path.join(own, "opencode.json"), "mcp", entry)
+    raise UsageError(f"{runtime} has no tool servers", reason="no-mcp", next_step=f"wire hooks install {runtime}")
+
+
+def look(runtime: str, scope: Scope) -> Report:
+    """Return how the entry stands; raises UsageError, Corrupt."""
+    where = listed(runtime, scope)
+    entry = _servers(where, _read(where.path)).get(NAME)
+    report = Report(runtime, where.path, State.MISSING, project=scope.folder)
+    if entry is None:
+        return report
+    if not _is_ours(entry):
+        return report._replace(state=State.FOREIGN, why=f"its server {NAME!r} is not `wire mcp`")
+    return report._replace(state=State.INSTALLED)
+
+
+def free(runtime: str, scope: Scope) -> Report:
+    """Return how the entry stands, if it may be put in.
+
+    Raises:
+        Corrupt: reason `settings-malformed`, the file was left as it is.
+        UsageError: reason `no-mcp`, or `foreign-mcp`: another server has the name.
+    """
+    report = look(runtime, scope)
+    if report.state is State.FOREIGN:
+        raise UsageError(
+            f"{report.path} has a server {NAME!r} that is not `wire mcp`; it was left as it is",
+            reason="foreign-mcp",
+            next_step="give that server another name, then install again",
+        )
+    return report
+
+
+def install(runtime: str, scope: Scope) -> Report:
+    """Put the entry in; a second time changes nothing. Raises as `free`."""
+    report = free(runtime, scope)
+    if report.state is State.MISSING:
+        _change(listed(runtime, scope), put=True)
+    return look(runtime, scope)._replace(changed=report.state is State.MISSING)
+
+
+def uninstall(runtime: str, scope: Scope) -> Report:
+    """Take our entry out and leave everything else; raises as `look`."""
+    where = listed(runtime, scope)
+    ours = look(runtime, scope).state is State.INSTALLED
+    if ours:
+        _change(where, put=False)
+    return look(runtime, scope)._replace(changed=ours)
+
+
+def _is_ours(entry: Any) -> bool:
+    if not isinstance(entry, Mapping):
+        return False
+    command = entry.get("command")
+    words = list(command) if isinstance(command, list) else [command, *(entry.get("args") or [])]
+    return [str(word) for word in words[:2]] == [_COMMAND, *_ARGS]
+
+
+def _servers(where: Listed, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    servers = settings.get(where.member, {})
+    if not isinstance(servers, Mapping):
+        raise _malformed(where.path, f"`{where.member}` is no table of servers")
+    return servers
+
+
+def _is_toml(path: str) -> bool:
+    return path.endswith(".toml")
+
+
+def _read(path: str) -> Any:
+    """Return the settings, empty where there is no file; raises Corrupt for what is not understood."""
+    data = read_bytes(path)
+    try:
+        text = (data or b"").decode("utf-8")
+        if _is_toml(path):
+            import tomlkit
+
+            return tomlkit.parse(text)
+        found = json.loads(text) if text.strip() else {}
+    except (ValueError, RecursionError) as error:
+        raise _malformed(path, f"not plain {'TOML' if _is_toml(path) else 'JSON'}: {error}") from None
+    if not isinstance(found, dict):
+        raise _malformed(path, "an object was expected at the top")
+    return found
+
+
+def _change(where: Listed, *, put: bool) -> None:
+    target = os.path.realpath(where.path)
+    data = read_bytes(target)
+    settings = _read(where.path)
+    if put:
+        if _is_toml(where.path):
+            import tomlkit
+
+            settings.setdefault(where.member, tomlkit.table(is_super_table=True))[NAME] = dict(where.entry)
+        else:
+            settings.setdefault(where.member, {})[NAME] = dict(where.entry)
+    else:
+        del settings[where.member][NAME]
+        if not settings[where.member]:
+            del settings[where.member]
+    if _is_toml(where.path):
+        import tomlkit
+
+        text = tomlkit.dumps(settings)
+    else:
+        text = json.dumps(settings, ensure_ascii=False, indent=indent_of(data or b"")) + "\n"
+    try:
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        mode = stat.S_IMODE(os.stat(target).st_mode) if data is not None else 0o600
+    except OSError as error:
+        raise store_error(error, "write", target) from error
+    if data is not None and not os.path.lexists(target + BACKUP):
+        atomic_write(target + BACKUP, data, mode=mode)
+    atomic_write(target, text.encode("utf-8", "surrogatepass"), mode=mode)
+
+
+def _malformed(path: str, why: str) -> Corrupt:
+    return Corrupt(
+        f"{path}: {why}; it was left as it is",
+        reason="settings-malformed",
+        next_step="mend the file with an editor, then install again",
+    )
