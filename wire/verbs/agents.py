@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from wire.keys.trust import ACTIVE
 from wire.protocol.encoding import seconds_of
-from wire.store import cursors, presences, trustfiles
+from wire.store import presences, trustfiles
 from wire.store.accounts import unproved
 from wire.store.cursors import DEFAULT_READER
 from wire.store.members import Members
@@ -22,6 +22,7 @@ from wire.store.presences import Declared, Heard
 from wire.store.progress import Progress
 from wire.store.proofs import DELIVERED, READ
 from wire.store.receipts import Kept, Receipts, opened
+from wire.verbs import inbox
 from wire.verbs.here import Here
 from wire.verbs.owed import asks_for_answer, stored_answers
 from wire.verbs.receipts import update
@@ -41,7 +42,7 @@ class AgentView(NamedTuple):
         stale: whether it broke its promise to be heard of. While we could not look ourselves nobody is.
         undelivered: our messages to it at the remote that it is not proved to have.
         unread_by_them: our messages to it that it is not proved to have read; None when nothing was heard of it.
-        unread_by_us: its lines to us that the chosen agent has not read.
+        unread_by_us: its messages that the chosen agent has not read.
         we_owe: its requests to the chosen agent that this has not answered, and what else asks for an answer.
         they_owe: the same the other way.
     """
@@ -166,7 +167,7 @@ class _Seen:
         self._heard = heard
         self._members = Members(here.places, pin)
         self._answered = stored_answers(here, pin, agent)
-        self._cursors = cursors.load(here.places.cursors_dir, agent, DEFAULT_READER).positions
+        self._unread = inbox.unread(here, reader=DEFAULT_READER, limit=0).senders
 
     def view(self, name: str, role: str, looked: float | None) -> AgentView:
         heard = self._heard.get(name)
@@ -184,7 +185,7 @@ class _Seen:
             stale=heard is not None and not local and presences.stale(heard, looked),
             undelivered=self._without(name, DELIVERED),
             unread_by_them=self._without(name, READ) if heard is not None else None,
-            unread_by_us=self._unread_of(name),
+            unread_by_us=self._unread.get(name, 0),
             we_owe=self._open(name, self._agent, own=False) + self._open(name, self._agent, own=True),
             they_owe=self._open(self._agent, name, own=True),
         )
@@ -195,16 +196,6 @@ class _Seen:
             return 0
         mine = [one for one in self._receipts.channels() if one.partition("/")[0] == self._agent]
         return sum(unproved(self._receipts, self._members, self._pin, one, name, state).messages for one in mine)
-
-    def _unread_of(self, name: str) -> int:
-        """Return how many lines of another the chosen agent has not read."""
-        count = 0
-        for channel, end in self._pin.accepted.items():
-            sender, _, recipient = channel.partition("/")
-            if sender == name and self._agent in self._members.of(recipient, self._pin.trust_version):
-                cursor = self._cursors.get(channel)
-                count += max(0, end.seq - (cursor.seq if cursor is not None else 0))
-        return count if name != self._agent else 0
 
     def _open(self, asker: str, asked: str, *, own: bool) -> tuple[str, ...]:
         """Return the open requests of one agent to another, oldest first."""
