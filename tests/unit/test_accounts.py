@@ -9,11 +9,12 @@ import pytest
 from support.sizes import size
 from wire.errors import IntegrityError
 from wire.protocol.chain import Position
-from wire.protocol.encoding import Signer, new_seed
+from wire.protocol.encoding import Signer, format_checkpoint, new_seed
 from wire.protocol.line import genesis, head, seal
 from wire.protocol.presence import parse as parse_presence
 from wire.protocol.presence import seal as seal_presence
 from wire.store import accounts, outlook, presences
+from wire.store import pin as pins
 from wire.store.accounts import update
 from wire.store.paths import WirePlaces
 from wire.store.pin import Names, Pin
@@ -73,7 +74,7 @@ class World:
             name: held.ends[ends.get(name.replace("/", "_"), len(held.ends) - 1)] for name, held in self.held.items()
         }
         return Pin(
-            WIRE, WIRE * 2, "/srv/hub.git", "main", "1:SHA256:x", 1, WIRE * 2, WIRE,
+            WIRE, WIRE * 2, "/srv/hub.git", "main", format_checkpoint(1, bytes(32)), 1, WIRE * 2, WIRE,
             names=Names(("mac", "spark"), {}, {}), accepted=accepted,
             remote_seq={name: end.seq for name, end in accepted.items()},
         )  # fmt: skip
@@ -142,6 +143,17 @@ def test_what_was_taken_in_of_a_channel_that_was_cut_behind_it_stays(world: Worl
     with world.update(mac_spark=2) as receipts:
         assert receipts.furthest("mac/spark", "spark", "delivered") == 2
         assert receipts.furthest("mac/spark", "spark", "read") == 1
+
+
+def test_who_looks_with_an_older_pin_takes_nothing_back(world: World) -> None:
+    """Between the moment at which a command read the pin and its look at the receipts the daemon went on."""
+    world.held["mac/spark"] = held = channel("mac/spark", *({"body": f"n{n}"} for n in range(3)))
+    world.hear(mac_spark=(3, held.ends[3].head, 3))
+    with world.update():
+        pins.save(world.places.pin_file, world.pin())
+    with world.update(mac_spark=2) as receipts:
+        assert receipts.furthest("mac/spark", "spark", "read") == 3
+        assert receipts.scanned()["mac/spark"].seq == 3
 
 
 def test_one_channel_that_cannot_be_read_does_not_keep_the_others_back(world: World) -> None:

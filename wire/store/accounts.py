@@ -14,12 +14,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from wire.errors import IntegrityError, UsageError
+from wire.errors import IntegrityError, UsageError, WireError
 from wire.protocol.chain import SEGMENT_MAX, Position
 from wire.protocol.encoding import seconds_of
 from wire.protocol.line import Line, LineError, check
 from wire.protocol.names import parse_id
 from wire.store import journal, outlook, presences, reading
+from wire.store import pin as pins
 from wire.store.files import utc_now, utc_text
 from wire.store.members import Members
 from wire.store.outlook import Channel, Outlook, Promise, Unread
@@ -113,6 +114,8 @@ class _Accounts:
         if (start.seq, start.head) == (end.seq, end.head):
             return
         lines = self._lines(channel, end, start)
+        if lines is None and self._is_older():
+            return  # somebody with a newer pin took in more than we know of
         if lines is None:
             # Accepted lines were taken back: what stands in their places has to prove itself again.
             with self._receipts.writing():
@@ -129,6 +132,13 @@ class _Accounts:
             return reading.lines_after(self._sources(channel), self._pin.wire, channel, accepted=end, cursor=start)
         except reading.LostPlace:
             return None
+
+    def _is_older(self) -> bool:
+        """Return whether something was accepted since our pin was read."""
+        try:
+            return pins.load(self._places.pin_file) != self._pin
+        except WireError:
+            return False
 
     def _take(self, line: Line) -> None:
         own = line.sender in self._local
