@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from support import team as teams
-from support.clients import CLIENTS, Client, Desk
+from support.clients import CLIENTS, Client, Desk, first, reaches
 from support.machine import Machine
 from support.model_service import Asked, Reply, Shell, Text
 from support.team import Team
@@ -24,23 +24,10 @@ MARK = "text by another agent"
 POST = "import urllib.request as r, sys; r.urlopen(r.Request(sys.argv[1], b'{}'), timeout=60)"
 
 
-def reaches(team: Team, words: str, *more: str) -> str:
-    """Let mac send a message, and let it arrive on spark's machine; return its id."""
-    identity = team.mac.send("spark", words, *more)
-    team.settle(team.mac, team.spark, rounds=1)
-    return identity
-
-
 def outcome(machine: Machine, runtime: str, event: str) -> str | None:
     """Return how a hook last ended, as it is recorded for `wire doctor`."""
     found = sessions.runs(str(machine.wire_home / "state"), runtime)
     return next((run.outcome for run in found if run.event == event), None)
-
-
-def first(turns: list[Asked], words: str) -> int:
-    """Return in which turn the model read some words first, after checking that it never did twice in one."""
-    assert all(turn.count(words) <= 1 for turn in turns), [turn.count(words) for turn in turns]
-    return next((number for number, turn in enumerate(turns) if turn.count(words)), -1)
 
 
 # Runtimes with hooks for a session's start, a prompt and a turn's end

@@ -12,8 +12,8 @@ from the test.
 
 import json
 import subprocess
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar
@@ -21,7 +21,8 @@ from typing import Any, ClassVar
 from support import gitcmd, npm
 from support.lonely import LonelyNet
 from support.machine import Machine
-from support.model_service import ModelService
+from support.model_service import Asked, ModelService
+from support.team import Team
 
 KEY = "sk-dummy-0000000000000000000000000000000000000000"
 LIMIT_SECONDS = 100.0
@@ -85,9 +86,12 @@ class Client:
         Raises:
             AssertionError: it failed, or took too long; with what it printed, and what the service saw.
         """
-        argv = [*self.desk.net.enter, *self.command(prompt, resume=resume)]
+        return self.ends(self.command(prompt, resume=resume))
+
+    def ends(self, argv: Sequence[str]) -> str:
+        """Run a command line of the client to its end, as `run` does."""
         process = subprocess.Popen(
-            argv,
+            [*self.desk.net.enter, *argv],
             env=self.environ(),
             cwd=self.desk.project,
             stdin=subprocess.DEVNULL,
@@ -103,6 +107,26 @@ class Client:
             raise AssertionError(self._told(f"took over {LIMIT_SECONDS:g} s", out)) from error
         assert process.returncode == 0, self._told(f"exited {process.returncode}", out)
         return out.decode("utf-8", "replace")
+
+    @contextmanager
+    def lives(self, argv: Sequence[str]) -> Iterator[Path]:
+        """Run a command line of the client beside the test, and end it; the file is what it prints."""
+        out = self.home / f"{self.name}.out"
+        with out.open("wb") as file:
+            process = subprocess.Popen(
+                [*self.desk.net.enter, *argv],
+                env=self.environ(),
+                cwd=self.desk.project,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            try:
+                yield out
+            finally:
+                process.terminate()
+                process.wait(20)
 
     def _told(self, what: str, out: bytes) -> str:
         shown = out.decode("utf-8", "replace")[-6000:]
@@ -225,6 +249,8 @@ class OpenCode(Client):
             "options": {"baseURL": f"{self.url}/v1", "apiKey": KEY},
             "models": {"m": {"name": "m", "tool_call": True, "limit": {"context": 100000, "output": 4096}}},
         }
+        # It fetches what plugins may import as it starts, and does without; here it need not try again and again.
+        self.write(self.home / ".npmrc", "fetch-retries=0\n")
         self.write(
             self.home / ".config" / "opencode" / "opencode.json",
             {
@@ -241,9 +267,20 @@ class OpenCode(Client):
             "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
         }
 
+    @property
+    def program(self) -> str:
+        return _program("opencode", "opencode-linux-*/bin/opencode")
+
     def command(self, prompt: str, *, resume: bool) -> list[str]:
-        program = _program("opencode", "opencode-linux-*/bin/opencode")
-        return [program, "run", *(["--continue"] if resume else []), prompt]
+        return [self.program, "run", *(["--continue"] if resume else []), prompt]
+
+    def serve(self, port: int) -> list[str]:
+        """Return the command line of a server, which keeps sessions alive between prompts."""
+        return [self.program, "serve", "--hostname", "127.0.0.1", "--port", str(port)]
+
+    def attached(self, port: int, prompt: str) -> list[str]:
+        """Return the command line that gives a server a prompt."""
+        return [self.program, "run", "--attach", f"http://127.0.0.1:{port}", prompt]
 
 
 class Pi(Client):
@@ -264,3 +301,19 @@ class Pi(Client):
 
 
 CLIENTS: dict[str, type[Client]] = {one.name: one for one in (ClaudeCode, Codex, Gemini, OpenCode, Pi)}
+
+
+# What the tests of all clients do
+
+
+def reaches(team: Team, words: str, *more: str) -> str:
+    """Let mac send a message, and let it arrive on spark's machine; return its id."""
+    identity = team.mac.send("spark", words, *more)
+    team.settle(team.mac, team.spark, rounds=1)
+    return identity
+
+
+def first(turns: list[Asked], words: str) -> int:
+    """Return in which turn the model read some words first, after checking that it never did twice in one."""
+    assert all(turn.count(words) <= 1 for turn in turns), [turn.count(words) for turn in turns]
+    return next((number for number, turn in enumerate(turns) if turn.count(words)), -1)

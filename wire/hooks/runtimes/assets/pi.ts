@@ -2,7 +2,7 @@
 //
 // Asks `wire hook pi EVENT` what this session is to be told, hands it over with the turn that begins, and wakes an idle
 // session. Whatever fails here fails without a sound: see `wire doctor`.
-import { spawn } from "node:child_process"
+import { spawn, spawnSync } from "node:child_process"
 import { randomUUID } from "node:crypto"
 
 const PATIENCE = 20_000
@@ -34,6 +34,16 @@ function ask(directory: string, event: string, told: object, patience = PATIENCE
     child.stdin.end(JSON.stringify(told))
   })
   return state
+}
+
+function askNow(directory: string, event: string, told: object): string {
+  const input = JSON.stringify(told)
+  const done = spawnSync("wire", ["hook", "pi", event], { cwd: directory, input, timeout: PATIENCE, encoding: "utf8" })
+  try {
+    return done.stdout?.trim() ? String(JSON.parse(done.stdout).text ?? "") : ""
+  } catch {
+    return ""
+  }
 }
 
 export default function (pi: any) {
@@ -71,7 +81,18 @@ export default function (pi: any) {
     if (text) return { message: { customType: "wire", content: text, display: true } }
   })
 
-  pi.on("agent_end", async () => {
+  // A headless run is over with the model's last answer, whatever an event still waits for. What must be answered is
+  // asked for without waiting there, and stands in the queue when the run looks whether there is more to do.
+  pi.on("message_end", (event: any, ctx: any) => {
+    const message = event?.message
+    if (ctx?.hasUI !== false || message?.role !== "assistant" || message?.stopReason !== "stop") return
+    const text = askNow(directory, "stop", told({ stop_hook_active: continued }))
+    continued = Boolean(text)
+    if (text) pi.sendUserMessage(text, { deliverAs: "followUp" })
+  })
+
+  pi.on("agent_end", async (_event: any, ctx: any) => {
+    if (ctx?.hasUI === false) return
     const text = await ask(directory, "stop", told({ stop_hook_active: continued })).text
     continued = Boolean(text)
     if (text) pi.sendUserMessage(text, { deliverAs: "followUp" })
