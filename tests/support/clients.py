@@ -173,7 +173,11 @@ class ClaudeCode(Client):
         return _program("claude-code", "@anthropic-ai/claude-code-linux-*/claude")
 
     def command(self, prompt: str, *, resume: bool) -> list[str]:
-        return [self.program, "-p", prompt, "--allowedTools", "Bash(wire:*)", *(["--continue"] if resume else [])]
+        return [*self.interactive(), "-p", prompt, *(["--continue"] if resume else [])]
+
+    def interactive(self) -> list[str]:
+        """Return the command line of a session in a terminal."""
+        return [self.program, "--permission-mode", "default", "--allowedTools=Bash(wire:*)"]
 
 
 class Codex(Client):
