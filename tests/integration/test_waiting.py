@@ -122,6 +122,25 @@ def test_a_follower_says_that_nobody_brings_messages(team: Team) -> None:
     follower.wait(20)
 
 
+def test_what_is_shown_at_once_is_bounded_and_the_rest_stays_unread(team: Team) -> None:
+    for n in range(12):
+        team.mac.send("spark", "-", "--subject", f"long {n}", input="x" * 3_000)
+    team.settle()
+    for command in (["inbox", "--full"], ["wait", "--timeout", "0"]):
+        shown = team.spark.wire(*command)
+        assert shown.stdout.count("| subject: long ") == 6
+        assert len(shown.stdout) < 22_000
+    assert "6 more are unread: wire inbox" in shown.stdout
+    assert [one["subject"] for one in team.spark.json("inbox")["messages"]] == [f"long {n}" for n in range(6, 12)]
+    huge = team.mac.send("spark", "-", "--subject", "huge", input="y" * 60_000)
+    team.settle()
+    team.spark.wire("wait", "--timeout", "0")
+    cut = team.spark.wire("wait", "--timeout", "0")
+    assert f"all of it: wire read {huge}" in cut.stdout
+    assert len(cut.stdout) < 22_000
+    assert "y" * 60_000 in team.spark.wire("read", huge).stdout
+
+
 def test_a_waiter_whose_reader_went_away_ends_and_reads_nothing(team: Team) -> None:
     waiting = team.spark.spawn("wait", "--timeout", "50")
     eventually(lambda: (state(team.spark) / "cursors" / "spark.tail.live").exists())

@@ -18,7 +18,7 @@ from wire.verbs.render import age_of, asked, facts, quoted, wants_answer
 
 @click.command()
 @click.argument("senders", metavar="[FROM]...", nargs=-1)
-@click.option("--full", is_flag=True, help="The messages' texts, too.")
+@click.option("--full", is_flag=True, help="The messages' texts, too, as far as they fit into some 5,000 tokens.")
 @click.option("-n", "limit", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")
 @reader_option
 @json_option
@@ -90,12 +90,9 @@ def _print(box: Inbox, full: bool, owed: list[str] | None) -> None:
     whose = f"{box.agent} on {box.wire}" + ("" if box.reader == DEFAULT_READER else f", reader {box.reader}")
     senders = ", ".join(f"{name} {count}" for name, count in sorted(box.senders.items()))
     say(f"{many} for {whose}{f' ({senders})' if senders else ''}; {box.health.sentence()}")
-    printer = Printer(False)
-    for item in box.items:
-        if full:
-            printer.card(item)
-        else:
-            say(_row(item))
+    whole = Printer(False).several(box.items) if full else ()
+    for item in box.items[len(whole) :]:
+        say(_row(item))
     if box.left:
         say(f"  … {box.left} more; `wire inbox -n {LIMIT}` lists up to {LIMIT}, `wire tail` reads on")
     answers = [item.id for item in box.items if wants_answer(item)]

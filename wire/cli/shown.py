@@ -9,8 +9,11 @@ from wire.errors import Busy, StoreError
 from wire.verbs.health import Health, concerning
 from wire.verbs.here import Here
 from wire.verbs.look import Item
-from wire.verbs.render import CARD_CHARACTERS, WHOLE, age, age_of, card, excerpt, line, one_line
+from wire.verbs.render import CARD_CHARACTERS, WHOLE, age, age_of, card, cards, excerpt, line, one_line
 from wire.verbs.states import STATES
+
+MANY_CHARACTERS = 20_000
+"""How much of several messages is printed at once where more can be asked for: some 5,000 tokens."""
 
 
 class Printer:
@@ -35,6 +38,18 @@ class Printer:
             write(as_json(item))
         else:
             self._card(item, WHOLE)
+
+    def several(self, items: Sequence[Item]) -> tuple[Item, ...]:
+        """Print the first of some messages in the readable form, no more than an agent can take in; return those."""
+        if self._json:
+            for item in items:
+                write(as_json(item))
+            return tuple(items)
+        found = cards(items, MANY_CHARACTERS)
+        for _, text in found:
+            head, _, rest = text.partition("\n")
+            say(f"{styled(head, bold=True)}\n{rest}\n")
+        return tuple(item for item, _ in found)
 
     def match(self, item: Item, texts: Sequence[str]) -> None:
         """Print one message that a search found, with the part of its text that shows why."""

@@ -50,10 +50,12 @@ def wait(
     reader: str | None,
     as_json: bool,
 ) -> None:
-    """Wait until there is an unread message that fits, show it, and end.
+    """Wait until there is an unread message that is wanted, show it, and end.
 
-    Messages that do not fit stay unread. Exit 0: shown. 3: the time is up, and nothing came. 6: the time is up, and
-    nobody looked at the remote meanwhile. 4: as for `wire tail`: an open incident concerns this, or the place was lost.
+    Several are shown as far as they fit into some 5,000 tokens; the rest stays unread, and so does what is not wanted.
+    With --timeout 0 it is a bounded way to read on. Exit 0: shown. 3: the time is up, and nothing came. 6: the time is
+    up, and nobody looked at the remote meanwhile. 4: as for `wire tail`: an open incident concerns this, or the place
+    was lost.
     """
     wire = wire_of(ctx)
     filters = Filters(
@@ -64,13 +66,13 @@ def wait(
         printer.shared(None if peek else held.warning)
         waited = wire.wait_for_message(filters, timeout=timeout, reader=reader, limit=limit, pause=pause)
         box = waited.inbox
-        for item in box.items:
-            printer.card(item)
-        if box.left and not as_json:
-            say(f"{box.left} more are unread: wire inbox")
+        shown = printer.several(box.items)
+        left = box.total - len(shown)
+        if left and not as_json:
+            say(f"{left} more are unread: wire inbox")
         hand_over()
-        if not peek and box.items:
-            box.save()
+        if not peek and shown:
+            box.save(shown)
     status, result = ending(box.health._replace(looked=waited.looked), len(box.items))
     if not box.items:
         if status == DONE:

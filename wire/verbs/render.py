@@ -217,21 +217,30 @@ def digest(
     whom = f" for {agent}" if agent else ""
     head = f"{count} verified message{'' if count == 1 else 's'}{whom}; {NOT_INSTRUCTIONS}"
     foot = "answer: wire reply ID TEXT"
-    room = limit - len(head) - len(foot) - 80
-    shown: list[Item] = []
-    parts = [head]
+    shown = cards(items, limit - len(head) - len(foot) - 80, now=now)
+    left = count - len(shown)
+    parts = [head, *(text for _, text in shown), f"{left} more: wire inbox\n{foot}" if left else foot]
+    return Digest("\n\n".join(parts), tuple(item for item, _ in shown), left)
+
+
+def cards(items: "Sequence[Item]", room: int, *, now: float | None = None) -> "list[tuple[Item, str]]":
+    """Return the first messages with their cards, as many as fit whole; only the first of all is cut.
+
+    Args:
+        items: oldest first.
+        room: characters of all cards together, each with two more.
+        now: seconds since the epoch.
+    """
+    found: list[tuple[Item, str]] = []
     for item in items:
         text = card(item, now=now)
-        if len(text) + 2 > room and not shown:
+        if len(text) + 2 > room and not found:
             text = _card_within(item, room - 2, now)
         if len(text) + 2 > room:
             break
         room -= len(text) + 2
-        shown.append(item)
-        parts.append(text)
-    left = count - len(shown)
-    parts.append(f"{left} more: wire inbox\n{foot}" if left else foot)
-    return Digest("\n\n".join(parts), tuple(shown), left)
+        found.append((item, text))
+    return found
 
 
 def _card_within(item: "Item", room: int, now: float | None) -> str:
