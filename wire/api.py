@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from wire.store.presences import Declared
     from wire.verbs.agents import AgentView, Peer
     from wire.verbs.inbox import Inbox, Picked
+    from wire.verbs.inviting import Invited
     from wire.verbs.look import Item
     from wire.verbs.operating import Approval
     from wire.verbs.owed import Overdue, Owed
@@ -337,6 +338,24 @@ class Wire:
         from wire.verbs import operating
 
         return operating.approve(self.here, name, fingerprint=fingerprint, confirm=confirm or (lambda _: False))
+
+    def invite(self, name: str, *, role: str = "agent", ttl: float = 86_400.0) -> "Invited":
+        """Return a code by which one machine may join under a name, for `ttl` seconds."""
+        from wire.verbs import inviting
+
+        return inviting.invite(self.here, name, role=role, ttl=ttl)
+
+    def invited(self, name: str) -> bool:
+        """Return whether an invitation for a name is good and was not used; asks nobody."""
+        from wire.verbs import inviting
+
+        return inviting.is_open(self.here, name)
+
+    def admit(self, name: str) -> "Approval | None":
+        """Look once for who came with the code for a name, and enroll it; None while nobody has."""
+        from wire.verbs import inviting
+
+        return inviting.admit(self.here, name)
 
     def set_group(self, name: str, members: Sequence[str]) -> "Chain":
         """Set who belongs to a group."""

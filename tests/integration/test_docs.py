@@ -142,6 +142,7 @@ class Readers:
                 self.remotes[word] = remote.url
         for word, url in self.remotes.items():
             text = text.replace(word, url)
+        text = re.sub(r"wire-join-1\.…", lambda _: self.facts["code"], text)
         text = re.sub(r"--trust 1:SHA256:…", lambda _: f"--trust {self.facts['checkpoint']}", text)
         return re.sub(r"--fingerprint SHA256:…", lambda _: f"--fingerprint {self.facts['fingerprint']}", text)
 
@@ -154,6 +155,8 @@ class Readers:
     def _remember(self, out: str) -> None:
         if found := re.search(r"^checkpoint (1:SHA256:\S+)$", out, re.M):
             self.facts["checkpoint"] = found[1]
+        if found := re.search(r"^  wire join (wire-join-1\.\S+)$", out, re.M):
+            self.facts["code"] = found[1]
         if found := re.search(r"has the key (SHA256:\S+)$", out, re.M):
             self.facts["fingerprint"] = found[1]
 

@@ -345,12 +345,13 @@ def request(raw: bytes, wire: str, file: str) -> None:
     """Check a request to join."""
     try:
         asked = strict(raw, floats=None)
-        v, of, name, role, public, created, _ = fields(asked, "v", "wire", "name", "role", "public", "created", "proof")
+        members = ["v", "wire", "name", "role", "public", "created", "proof", *(["mac"] if "mac" in asked else [])]
+        v, of, name, role, public, created, *_ = fields(asked, *members)
         text = [isinstance(value, str) for value in (of, name, role, public, created)]
         known = type(v) is int and v == 1 and role in ("agent", "human") and matches(created, TIME) and all(text)
         need(known and unb64(public, 32) and unb64(asked["proof"], 64) and len(raw) <= 4096, "")
         need(json.dumps(asked, ensure_ascii=False, separators=(",", ":")).encode() + b"\n" == raw, "")
-        need(list(asked) == ["v", "wire", "name", "role", "public", "created", "proof"], "")
+        need(list(asked) == members and ("mac" not in asked or unb64(asked["mac"], 32)), "")
     except ValueError:
         raise ValueError("request-malformed") from None
     need(is_name(name), "name-invalid")

@@ -468,6 +468,15 @@ def _requests() -> Iterator[Vector]:
 
     good, bad = compact(request()).encode() + b"\n", "request-malformed"
     yield case("as it is", good, None, "key, name and proof agree")
+    yield case("of somebody invited", request(mac=b64(bytes(range(32)))), None, "a MAC is for who invited to check")
+    for value in ("", "x", b64(bytes(31)), None, 7):
+        yield case(f"mac of {value!r:.50}", request(mac=value), bad, "not what this member may be")
+    before = {
+        **{k: v for k, v in request().items() if k != "proof"},
+        "mac": b64(bytes(32)),
+        "proof": request()["proof"],
+    }
+    yield case("with a MAC before the proof", before, bad, "not of the one form")
     yield case("of a human", request(role="human"), None, "a role")
     yield case("of another time", request(created="1970-01-01T00:00:00.000Z"), None, "created is for display")
     redated = good.replace(b"2026-11-29", b"2030-01-01")

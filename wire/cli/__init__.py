@@ -39,6 +39,7 @@ _COMMANDS = {
     "verify": "watching",
     "init": "beginning",
     "join": "beginning",
+    "invite": "beginning",
     "trust": "trusting",
     "keys": "trusting",
     "group": "trusting",

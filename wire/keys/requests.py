@@ -5,6 +5,8 @@ proof where a root can find them. The file is one line of compact JSON with the 
 
     {"v":1,"wire":"<32 hex>","name":"spark","role":"agent","public":"<44>","created":"<time>","proof":"<88>"}
 
+and `"mac":"<44>"` behind `proof` where the newcomer was invited (see `invitations`).
+
 `proof` is the one that enters the trust document: it binds wire, name, role and key. `created` is not signed; it is the
 newcomer's or the host's word and only for display. Anybody can write a request for any free name, so people compare
 the fingerprint before they approve one.
@@ -13,6 +15,7 @@ the fingerprint before they approve one.
 import re
 from dataclasses import dataclass, field
 
+from wire.keys.invitations import MAC_BYTES
 from wire.keys.model import ROLES
 from wire.keys.reasons import Reason, refused
 from wire.keys.signatures import proof_holds, prove
@@ -33,12 +36,17 @@ REQUEST_MAX = 4_096
 """Bytes of a request."""
 
 _MEMBERS = ("v", "wire", "name", "role", "public", "created", "proof")
+_INVITED = (*_MEMBERS, "mac")
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request whose key agreed to the name and role; that the name is free is not checked."""
+    """A request whose key agreed to the name and role; that the name is free is not checked.
+
+    Attributes:
+        mac: what an invited newcomer proves with, 32 bytes; whether it holds is for who invited to say.
+    """
 
     name: str
     role: str
@@ -46,6 +54,7 @@ class Request:
     created: str
     proof: bytes
     raw: bytes = field(repr=False)
+    mac: bytes | None = None
 
     @property
     def key_id(self) -> str:
@@ -63,16 +72,17 @@ def file_name(name: str, key_id: str) -> str:
     return f"{name}.{key_id}.json"
 
 
-def make(signer: Signer, *, wire: str, name: str, role: str, created: str) -> bytes:
+def make(signer: Signer, *, wire: str, name: str, role: str, created: str, mac: bytes | None = None) -> bytes:
     """Return a request as the bytes of its file.
 
     Args:
         created: the newcomer's clock, `2026-11-29T11:20:00.123Z`.
+        mac: of the invitation, where there is one.
 
     Raises:
         TrustError: `parse` would refuse it.
     """
-    raw = _encode(wire, name, role, signer.public, created, prove(signer, wire=wire, name=name, role=role))
+    raw = _encode(wire, name, role, signer.public, created, prove(signer, wire=wire, name=name, role=role), mac)
     parse(raw, wire=wire, file_name=file_name(name, signer.key_id))
     return raw
 
@@ -95,19 +105,23 @@ def parse(raw: bytes, *, wire: str, file_name: str) -> Request:
         members = strictjson.loads(raw, floats_below=None)
     except strictjson.StrictError as error:
         raise refused(Reason.REQUEST_MALFORMED, f"the request is not strict JSON: {error}") from error
-    if tuple(members) != _MEMBERS or members["v"] != 1:
-        raise refused(Reason.REQUEST_MALFORMED, f"a request of version 1 has exactly the members {', '.join(_MEMBERS)}")
-    values = [members[member] for member in _MEMBERS[1:]]
+    if tuple(members) not in (_MEMBERS, _INVITED) or members["v"] != 1:
+        raise refused(
+            Reason.REQUEST_MALFORMED,
+            f"a request of version 1 has exactly the members {', '.join(_MEMBERS)}, and perhaps mac",
+        )
+    values = list(members.values())[1:]
     if not all(isinstance(value, str) for value in values):
         raise refused(Reason.REQUEST_MALFORMED, "a member of the request is not a string")
-    said_wire, name, role, said_public, created, said_proof = values
+    said_wire, name, role, said_public, created, said_proof, *said_mac = values
     if role not in ROLES or _TIME.fullmatch(created) is None:
         raise refused(Reason.REQUEST_MALFORMED, "the role or the time of the request is not of its form")
     try:
         public, proof = unb64(said_public, PUBLIC_BYTES), unb64(said_proof, SIGNATURE_BYTES)
+        mac = unb64(said_mac[0], MAC_BYTES) if said_mac else None
     except ValueError:
-        raise refused(Reason.REQUEST_MALFORMED, "the key or the proof of the request is not canonical base64") from None
-    if _encode(said_wire, name, role, public, created, proof) != raw:
+        raise refused(Reason.REQUEST_MALFORMED, "key, proof or MAC of the request is not canonical base64") from None
+    if _encode(said_wire, name, role, public, created, proof, mac) != raw:
         raise refused(Reason.REQUEST_MALFORMED, "the request is not in its one form: compact JSON and a newline")
     if not valid_name(name):
         raise refused(Reason.NAME_INVALID, f"{name[:64]!r} in the request is malformed or reserved")
@@ -122,9 +136,9 @@ def parse(raw: bytes, *, wire: str, file_name: str) -> Request:
         )
     if not proof_holds(proof, wire=wire, name=name, role=role, public=public):
         raise refused(Reason.PROOF_INVALID, f"key {key_id(public)} did not agree to be {name!r} ({role}) on this wire")
-    return Request(name, role, public, created, proof, raw)
+    return Request(name, role, public, created, proof, raw, mac)
 
 
-def _encode(wire: str, name: str, role: str, public: bytes, created: str, proof: bytes) -> bytes:
-    members = (1, wire, name, role, b64(public), created, b64(proof))
-    return strictjson.dumps(dict(zip(_MEMBERS, members, strict=True))) + b"\n"
+def _encode(wire: str, name: str, role: str, public: bytes, created: str, proof: bytes, mac: bytes | None) -> bytes:
+    members = [1, wire, name, role, b64(public), created, b64(proof), *([] if mac is None else [b64(mac)])]
+    return strictjson.dumps(dict(zip(_INVITED, members, strict=False))) + b"\n"

@@ -10,7 +10,8 @@ from wire.daemon.stamp import stamp
 from wire.daemon.truststeps import GROUP, TRUST_KINDS
 from wire.errors import RemoteError, TrustError, UsageError
 from wire.gitio import Git, Put, redact_url, told_url
-from wire.keys import requests
+from wire.keys import invitations, requests
+from wire.keys.invitations import Invitation
 from wire.keys.trust import Chain
 from wire.protocol.encoding import Signer, format_checkpoint, parse_checkpoint
 from wire.protocol.names import check_name
@@ -60,11 +61,16 @@ def join(
     name: str | None = None,
     role: str = "agent",
     branch: str | None = None,
+    invitation: Invitation | None = None,
 ) -> Joined:
     """Follow an existing wire: pin it by a checkpoint that a person gave, make a key, and ask to be enrolled.
 
+    Args:
+        invitation: that names all of this; the request proves it, and the remote must have what the inviter saw.
+
     Raises:
-        TrustError: the remote's trust does not pass through the checkpoint (`checkpoint`), or does not hold.
+        TrustError: the remote's trust does not pass through the checkpoint (`checkpoint`), or does not hold; the
+            remote lacks the commit that the inviter had verified (`tip-missing`).
         UsageError: the name is taken on the wire (`name-taken`), no wire is found there (`no-wire-there`).
         RemoteError, GitFailed: the remote cannot be reached, or refused the request.
     """
@@ -93,8 +99,10 @@ def join(
         site = Site.open(settings, config)
     signer = own_key(settings, chain.wire, agent)
     if chain.owner(signer.key_id) is None:
-        _ask(site, chain, signer, agent, role)
+        _ask(site, chain, signer, agent, role, invitation)
     _look(site)
+    if invitation is not None:
+        _check_tip(site, invitation)
     chain = site.trust(site.pin())
     accepted = sum(end.seq for end in site.pin().accepted.values())
     approved = chain.owner(signer.key_id) is not None
@@ -108,8 +116,8 @@ def _look(site: Site) -> None:
         raise report.failure
 
 
-def waiting_requests(site: Site, chain: Chain) -> list[requests.Request]:
-    """Return the well-formed requests at the verified tip whose name is free, oldest first."""
+def waiting_requests(site: Site, chain: Chain, *, taken: bool = False) -> list[requests.Request]:
+    """Return the well-formed requests at the verified tip, oldest first, whose name is free, or (`taken`) is not."""
     tip = site.pin().verified
     if tip is None:
         return []
@@ -125,7 +133,7 @@ def waiting_requests(site: Site, chain: Chain) -> list[requests.Request]:
             request = requests.parse(raw or b"", wire=chain.wire, file_name=file_name)
         except TrustError:
             continue
-        if request.name not in chain.newest.agents and request.name not in chain.newest.groups:
+        if taken is (request.name in chain.newest.agents or request.name in chain.newest.groups):
             found_requests.append(request)
     return sorted(found_requests, key=lambda request: (request.created, request.key_id))
 
@@ -208,16 +216,29 @@ def chain_at(git: Git, ref: str) -> Chain:
     return chain
 
 
-def _ask(site: Site, chain: Chain, signer: Signer, agent: str, role: str) -> None:
+def _check_tip(site: Site, invitation: Invitation) -> None:
+    verified = site.pin().verified
+    there = site.git.resolve(f"{invitation.tip}^{{commit}}") is not None
+    if verified is None or not there or not site.git.is_ancestor(invitation.tip, verified):
+        raise TrustError(
+            f"the remote does not have the commit {invitation.tip[:12]} that the inviter had verified: it shows an "
+            "older state, or another history. The request was sent; what is shown here is not complete",
+            reason="tip-missing",
+            next_step="compare `wire status` with the inviter, by another way than this wire",
+        )
+
+
+def _ask(site: Site, chain: Chain, signer: Signer, agent: str, role: str, invitation: Invitation | None) -> None:
     """Push a request to join, unless it is there already."""
     path = request_path(requests.file_name(agent, signer.key_id)).encode()
-    raw = requests.make(signer, wire=chain.wire, name=agent, role=role, created=utc_now())
+    proof = invitations.mac(invitation, signer.public) if invitation is not None else None
+    raw = requests.make(signer, wire=chain.wire, name=agent, role=role, created=utc_now(), mac=proof)
     pin = site.pin()
     reason = ""
     for _ in range(_RACES):
         site.git.fetch(pin.remote, [f"+refs/heads/{pin.branch}:{INCOMING_REF}"], max_bytes=FETCH_MAX_BYTES)
         tip = site.git.resolve(INCOMING_REF)
-        if tip is None or _asked(site, chain, tip, path):
+        if tip is None or _asked(site, chain, tip, path, proof):
             return
         commit = site.git.write_commit(
             OUTGOING_REF,
@@ -237,13 +258,14 @@ def _ask(site: Site, chain: Chain, signer: Signer, agent: str, role: str) -> Non
     )
 
 
-def _asked(site: Site, chain: Chain, tip: str, path: bytes) -> bool:
+def _asked(site: Site, chain: Chain, tip: str, path: bytes, proof: bytes | None) -> bool:
     """Return whether our request stands at a tip, and is one: somebody may have put something else in its place."""
     oids = [e.oid for e in site.git.entries(tip, "_coordination/requests") if e.path == path and e.mode == FILE_MODE]
     blobs = site.git.blobs(oids, max_size=requests.REQUEST_MAX) if oids else {}
     name = path.rpartition(b"/")[2].decode("ascii")
     try:
-        return bool(requests.parse(next(iter(blobs.values()), None) or b"", wire=chain.wire, file_name=name))
+        found = requests.parse(next(iter(blobs.values()), None) or b"", wire=chain.wire, file_name=name)
+        return proof is None or found.mac == proof
     except TrustError:
         return False
 

@@ -201,6 +201,12 @@ _OPERATIONAL = {
         NOTHING,
         f"look for large files on the wire's branch and have them removed, {_AGAIN}",
     ),
+    "INVITED_TWICE": CodeInfo(
+        "two keys came with one invitation: somebody else had the code",
+        NOTHING,
+        "ask the newcomer for the fingerprint that `wire join` printed, by another way than this wire, and compare it"
+        " with `wire trust show`",
+    ),
     "KEY": CodeInfo(
         "a key of this machine cannot be used, so nothing of its agent is published",
         NOTHING,

@@ -147,6 +147,10 @@ class WirePlaces(_WirePlaces):
         return os.path.join(self.root, "cursors")
 
     @property
+    def invitations_dir(self) -> str:
+        return os.path.join(self.root, "invitations")
+
+    @property
     def incidents_dir(self) -> str:
         return os.path.join(self.root, "incidents")
 

@@ -76,7 +76,11 @@ def waiting(here: Here) -> tuple[list[Request], WireError | None]:
     site = _site(here)
     report = cycle.run(site, lock_timeout=CYCLE_LOCK_SECONDS)
     stamp(here.places, report)
-    return setup.waiting_requests(site, site.trust(site.pin())), report.failure
+    from wire.verbs import inviting  # which approves, and so stands on this module
+
+    chain = site.trust(site.pin())
+    inviting.look_for_thieves(here, site, chain)
+    return setup.waiting_requests(site, chain), report.failure
 
 
 def approve(here: Here, name: str, *, fingerprint: str | None, confirm: Callable[[Request], bool]) -> Approval:

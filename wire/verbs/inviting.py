@@ -1,0 +1,211 @@
+"""Inviting: one line for one person, and the enrolment of who comes with it.
+
+    given = invite(here, "spark")           # given.code is for the person who sets up the other machine
+    arrived = admit(here, "spark")          # None until the request is there; then it is enrolled
+
+Whoever comes with the code is enrolled without a fingerprint to compare: the code went over another way than the
+repository, and the request proves it. So the code is as good as the way it took, for one key, until it expires.
+"""
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from wire import setup
+from wire.daemon import trusting
+from wire.daemon.site import Site
+from wire.errors import NotReached, TrustError, UsageError
+from wire.gitio import without_credentials
+from wire.keys import invitations as codes
+from wire.keys.invitations import Invitation
+from wire.keys.trust import Chain
+from wire.protocol.encoding import fingerprint
+from wire.protocol.names import check_name
+from wire.store import incidents
+from wire.store import invitations as given_out
+from wire.store.files import utc_now
+from wire.store.invitations import Given
+from wire.verbs.here import Here
+from wire.verbs.operating import Approval, approve
+
+TTL_SECONDS = 86_400.0
+PATIENCE_SECONDS = (2.0, 10.0)
+"""Between two looks for the newcomer, at first and after a while."""
+_ALIKE = str.maketrans("01", "ol")
+
+
+class Invited(NamedTuple):
+    """An invitation that is good.
+
+    Attributes:
+        code: for one person; a secret until it is used.
+        expires: seconds since the epoch.
+        again: whether it had been given before, and not been used.
+        alike: names of the wire that look like this one.
+    """
+
+    name: str
+    code: str
+    expires: int
+    again: bool
+    alike: tuple[str, ...]
+
+
+def invite(here: Here, name: str, *, role: str = "agent", ttl: float = TTL_SECONDS) -> Invited:
+    """Return a code by which one machine may join as `name`: a new one, unless an earlier one is still good.
+
+    Args:
+        ttl: seconds for which a new code is good.
+
+    Raises:
+        UsageError: the name is taken (`name-taken`) or none.
+        TrustError, IdentityError: this machine holds no root key that counts alone.
+        RemoteError: the remote could not be reached; nothing was given out.
+    """
+    check_name(name, "agent")
+    site = Site.open(here.settings, here.config)
+    chain = trusting.fetched(site)
+    _check_may_enroll(site, chain)
+    newest = chain.newest
+    if name in newest.agents or name in newest.groups:
+        whose = "belongs to an agent" if name in newest.agents else "is a group's"
+        raise UsageError(f"the name {name!r} {whose} on this wire", reason="name-taken", next_step="wire trust show")
+    alike = tuple(
+        known for known in (*newest.agents, *newest.groups) if known.translate(_ALIKE) == name.translate(_ALIKE)
+    )
+    pin = site.pin()
+    held = _held(here, name)
+    if held is not None and held[1].role == role and held[1].checkpoint == newest.checkpoint and not held[0].taken_by:
+        return Invited(name, held[0].code, held[1].expires, True, alike)
+    made = codes.make(
+        without_credentials(pin.remote),
+        chain.documents[0].hash,
+        newest.checkpoint,
+        pin.verified or "",
+        name,
+        role,
+        expires=int(time.time() + ttl),
+    )
+    code = codes.encode(made)
+    given_out.save(here.places.invitations_dir, name, Given(code))
+    return Invited(name, code, made.expires, False, alike)
+
+
+def admit(here: Here, name: str) -> Approval | None:
+    """Look once, and enroll who came with the code for a name; None while nobody has.
+
+    Raises:
+        UsageError: there is no invitation for the name that is good (`no-invitation`).
+        TrustError, RemoteError: see `operating.approve`.
+    """
+    held = _held(here, name)
+    if held is None:
+        raise UsageError(
+            f"there is no invitation for {name!r} that is good", reason="no-invitation", next_step=f"wire invite {name}"
+        )
+    given, invitation = held
+    site = Site.open(here.settings, here.config)
+    chain = trusting.fetched(site)
+    enrolled = chain.newest.agents.get(name)
+    came = [
+        one
+        for one in setup.waiting_requests(site, chain)
+        if one.name == name and one.role == invitation.role and codes.holds(invitation, one.public, one.mac)
+    ]
+    if enrolled is not None:
+        key = enrolled.keys[-1]
+        _taken(here, name, given, key.id)
+        look_for_thieves(here, site, chain)
+        return Approval(name, fingerprint(key.public), chain.newest.checkpoint)
+    if not came:
+        return None
+    if len(came) > 1:
+        _used_twice(here, name, [one.fingerprint for one in came])
+        raise TrustError(
+            f"{len(came)} keys came with the code for {name!r}: somebody else had it. Nobody was enrolled",
+            reason="code-used-twice",
+            next_step=f"ask the newcomer for its fingerprint: wire trust approve {name} --fingerprint SHA256:…",
+        )
+    done = approve(here, name, fingerprint=came[0].fingerprint, confirm=lambda _: False)
+    _taken(here, name, given, came[0].key_id)
+    return done
+
+
+def is_open(here: Here, name: str) -> bool:
+    """Return whether an invitation for a name is good and was not used yet."""
+    held = _held(here, name)
+    return held is not None and not held[0].taken_by
+
+
+def look_for_thieves(here: Here, site: Site, chain: Chain) -> None:
+    """Raise an incident where another key came with a code that was used."""
+    late = [one for one in setup.waiting_requests(site, chain, taken=True) if one.mac is not None]
+    for one in late:
+        given = given_out.load(here.places.invitations_dir, one.name)
+        if given is None or given.taken_by in ("", one.key_id):
+            continue
+        try:
+            stolen = codes.holds(codes.parse(given.code), one.public, one.mac)
+        except ValueError:
+            continue
+        if stolen:
+            agent = chain.newest.agents.get(one.name)
+            known = [fingerprint(key.public) for key in agent.keys] if agent is not None else []
+            _used_twice(here, one.name, [*known, one.fingerprint])
+
+
+def wait(here: Here, invited: Invited, *, pause: Callable[[float], object] = time.sleep) -> Approval:
+    """Look again and again until somebody came with the code.
+
+    Raises:
+        NotReached: the code expired and nobody had come.
+    """
+    began = time.monotonic()
+    while True:
+        if (done := admit(here, invited.name)) is not None:
+            return done
+        if time.time() >= invited.expires:
+            raise NotReached(
+                f"nobody came with the code for {invited.name!r} before it expired; it is worthless now",
+                reason="invitation-expired",
+                next_step=f"wire invite {invited.name}",
+            )
+        pause(PATIENCE_SECONDS[time.monotonic() - began > 60.0])
+
+
+def _held(here: Here, name: str) -> tuple[Given, Invitation] | None:
+    given = given_out.load(here.places.invitations_dir, name)
+    if given is None:
+        return None
+    try:
+        invitation = codes.parse(given.code)
+    except ValueError:
+        return None
+    return (given, invitation) if invitation.expires > time.time() else None
+
+
+def _check_may_enroll(site: Site, chain: Chain) -> None:
+    signer = trusting.root_signer(site, chain.wire)
+    if signer.public not in chain.newest.roots or chain.newest.threshold != 1:
+        raise TrustError(
+            "whoever comes with a code is enrolled by this machine alone, and its root key does not suffice for that",
+            reason="not-a-root",
+            next_step="wire trust show",
+        )
+
+
+def _taken(here: Here, name: str, given: Given, key_id: str) -> None:
+    if given.taken_by != key_id:
+        given_out.save(here.places.invitations_dir, name, given._replace(taken_by=key_id))
+
+
+def _used_twice(here: Here, name: str, prints: list[str]) -> None:
+    incidents.raise_(
+        here.places.incidents_dir,
+        code="INVITED_TWICE",
+        scope="wire",
+        message=f"{len(prints)} keys asked to join with the one code for {name!r}: {', '.join(prints)}",
+        subject=name,
+        evidence={"fingerprints": prints},
+        now=utc_now(),
+    )
