@@ -30,6 +30,12 @@ def outcome(machine: Machine, runtime: str, event: str) -> str | None:
     return next((run.outcome for run in found if run.event == event), None)
 
 
+def doctor(machine: Machine, check: str) -> str:
+    """Return what `wire doctor` found at one of its checks."""
+    lines = machine.wire("doctor", check=False).stdout.split("\n")
+    return next(line for line in lines if check in line)
+
+
 # Runtimes with hooks for a session's start, a prompt and a turn's end
 
 HOOKS: dict[str, tuple[str, str, str, dict[str, Any]]] = {
@@ -96,3 +102,19 @@ def test_each_message_reaches_the_model_once_and_the_answer_comes_back(team: Tea
     team.settle()
     assert "delta answers" in teams.read(team.mac)
     team.check()
+
+
+def test_codex_skips_hooks_that_nobody_trusts_and_doctor_says_so(team: Team, tmp_path: Path) -> None:
+    """Without a word Codex runs no hook until its user has trusted it; a session goes on as if there were none."""
+    reaches(team, "alpha was there before")
+    with Desk(team.spark, tmp_path / "project") as desk:
+        client = CLIENTS["codex"](desk)
+        team.spark.wire("hooks", "install", "codex", "--user")
+        client.ends([one for one in client.command("say hello", resume=False) if "hook-trust" not in one])
+        (turn,) = desk.service.turns
+        assert turn.count("say hello") >= 1
+        assert turn.count("alpha was there before") == 0
+        assert doctor(team.spark, "hooks of codex").endswith(" and never fired")
+        client.run("say hello")
+        assert desk.service.turns[1].count("alpha was there before") == 1
+        assert " ran " in doctor(team.spark, "hooks of codex")

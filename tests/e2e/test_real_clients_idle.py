@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from support import procs
 from support import team as teams
 from support.clients import ClaudeCode, Desk, first
 from support.daemons import Inbox, set_cadence
@@ -28,14 +29,29 @@ def waits(machine: Machine) -> bool:
     return any((machine.wire_home / "state" / ".hooks" / "sessions").glob("*/waiter/.holder"))
 
 
+def monitors(machine: Machine) -> bool:
+    """Return whether the plugin's monitor was started."""
+    return any("wire monitor" in one.command for one in procs.marked(f"TEST_MACHINE={machine.root}"))
+
+
+def terminal(client: ClaudeCode, *more: str) -> Pane:
+    """Return the client in a terminal."""
+    desk = client.desk
+    return Pane(
+        [*client.interactive(), *more],
+        env=client.environ(),
+        cwd=desk.project,
+        socket=desk.project.parent / "t",
+        prefix=desk.net.enter,
+    )
+
+
 def test_an_idle_claude_code_is_woken_answers_and_is_woken_again(daemons: Team, tmp_path: Path) -> None:
     mac, spark = daemons.mac, daemons.spark
     with Desk(spark, tmp_path / "project") as desk:
         client = ClaudeCode(desk)
         spark.wire("hooks", "install", "claude-code", "--user")
-        pane = Pane(
-            client.interactive(), env=client.environ(), cwd=desk.project, socket=tmp_path / "t", prefix=desk.net.enter
-        )
+        pane = terminal(client)
 
         def working(asked: Asked) -> Reply:
             identity = mac.send("spark", "india comes while you work")
@@ -80,3 +96,26 @@ def test_an_idle_claude_code_is_woken_answers_and_is_woken_again(daemons: Team, 
     daemons.settle()
     daemons.check()
     assert teams.read(spark) == [], "what a hook showed has been read"
+
+
+def test_the_plugins_monitor_wakes_an_idle_claude_code(daemons: Team, tmp_path: Path) -> None:
+    """The monitor says that there is a message, and costs no turn before; the plugin's hooks bring the message."""
+    mac, spark = daemons.mac, daemons.spark
+    plugin = tmp_path / "plugin"
+    spark.wire("hooks", "install", "claude-code", "--plugin", plugin)
+    with Desk(spark, tmp_path / "project") as desk:
+        pane = terminal(ClaudeCode(desk), "--plugin-dir", str(plugin))
+
+        def told() -> str:
+            return f"{pane.screen()}\n{desk.service.told()}"
+
+        with pane:
+            eventually(lambda: monitors(spark), timeout=60, what=told)
+            identity = mac.send("spark", "foxtrot wakes you")
+            eventually(lambda: desk.service.turns, timeout=60, what=told)
+            pane.type("/exit")
+            pane.ended()
+        (turn,) = desk.service.turns
+        # It is the backlog where the monitor was still on its way.
+        assert turn.count(f"new message {identity} ") + turn.count("1 unread message for spark") == 1
+        assert turn.count("foxtrot wakes you") == 1
