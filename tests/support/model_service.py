@@ -14,6 +14,7 @@ at its end every turn is answered with `done`.
 
 import itertools
 import json
+import re
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -39,7 +40,18 @@ class Shell(NamedTuple):
     command: str
 
 
-Reply = Text | Shell
+class Tool(NamedTuple):
+    """The model calls a tool of a server that the client was told of, whatever the client made of the two names.
+
+    Without a server it is one of the client's own.
+    """
+
+    server: str
+    tool: str
+    arguments: JSON
+
+
+Reply = Text | Shell | Tool
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,10 +270,15 @@ def _shell(asked: Asked) -> str | None:
     return next((name for name in _SHELLS if name in asked.tools), None)
 
 
-def _call(asked: Asked, command: str) -> tuple[str, JSON]:
+def _call(asked: Asked, reply: Shell | Tool) -> tuple[str, JSON]:
+    if isinstance(reply, Tool):
+        named = re.compile((rf"(?:mcp_+)?{reply.server}[_.-]+" if reply.server else "") + reply.tool)
+        fits = [name for name in asked.tools if named.fullmatch(name)]
+        assert len(fits) == 1, f"no one tool {reply.tool} of {reply.server} among {sorted(asked.tools)}"
+        return fits[0], reply.arguments
     name = _shell(asked)
     assert name is not None
-    return name, _SHELLS[name](command)
+    return name, _SHELLS[name](reply.command)
 
 
 # Dialects: the events of one answer, each with its kind (or none)
@@ -277,7 +294,7 @@ def _messages(asked: Asked, reply: Reply) -> Events:
         reason, empty = "end_turn", {"type": "text", "text": ""}
         delta = {"type": "text_delta", "text": reply.text}
     else:
-        name, arguments = _call(asked, reply.command)
+        name, arguments = _call(asked, reply)
         reason, empty = "tool_use", {"type": "tool_use", "id": f"toolu_{number:024}", "name": name, "input": {}}
         delta = {"type": "input_json_delta", "partial_json": json.dumps(arguments)}
     message = {
@@ -313,7 +330,7 @@ def _responses(asked: Asked, reply: Reply) -> Events:
         content = [{"type": "output_text", "text": reply.text, "annotations": []}]
         item = {"type": "message", "id": f"msg_{number}", "role": "assistant", "content": content}
     else:
-        name, arguments = _call(asked, reply.command)
+        name, arguments = _call(asked, reply)
         call = {"id": f"fc_{number}", "call_id": f"call_{number}", "name": name, "arguments": json.dumps(arguments)}
         item = {"type": "function_call", **call}
     item["status"] = "completed"
@@ -341,7 +358,7 @@ def _chat(asked: Asked, reply: Reply) -> Events:
     if isinstance(reply, Text):
         reason, message["content"] = "stop", reply.text
     else:
-        name, arguments = _call(asked, reply.command)
+        name, arguments = _call(asked, reply)
         call = {"id": f"call_{number}", "function": {"name": name, "arguments": json.dumps(arguments)}}
         reason, message["tool_calls"] = "tool_calls", [{"index": 0, "type": "function", **call}]
     chunk = {"id": f"chatcmpl-{number}", "created": 1, "model": asked.body.get("model", "m")}
@@ -365,7 +382,7 @@ def _generate(asked: Asked, reply: Reply) -> Events:
     if isinstance(reply, Text):
         part = {"text": reply.text}
     else:
-        name, arguments = _call(asked, reply.command)
+        name, arguments = _call(asked, reply)
         part = {"functionCall": {"name": name, "args": arguments}}
     candidate = {"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}
     usage = {"promptTokenCount": 100, "candidatesTokenCount": 9, "totalTokenCount": 109}
