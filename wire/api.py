@@ -19,6 +19,8 @@ from wire.store.paths import Settings
 from wire.verbs.here import Here
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from wire.daemon.repair import Repaired
     from wire.daemon.report import Report
     from wire.daemon.status import Status
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from wire.verbs.look import Item
     from wire.verbs.operating import Approval
     from wire.verbs.owed import Overdue, Owed
-    from wire.verbs.reading import Filters, Reading
+    from wire.verbs.reading import Filters, Held, Reading
     from wire.verbs.receipts import Traced
     from wire.verbs.searching import Searched
     from wire.verbs.sending import Draft, Outcome, Sent
@@ -213,6 +215,16 @@ class Wire:
         from wire.verbs import inbox
 
         return inbox.read(self.here, ids, reader=reader)
+
+    def claim(self, what: str, *, reader: str | None = None) -> "AbstractContextManager[Held]":
+        """Say for a time that this reader is alive; the result's `warning` names another one at the same place.
+
+        Args:
+            what: the program or surface that reads.
+        """
+        from wire.verbs import reading
+
+        return reading.claim(self.here, reader=reader, what=what)
 
     def wait_for_message(self, filters: "Filters | None" = None, *, timeout: float, **how: Any) -> "Waited":
         """Wait for an unread message that is wanted; call `inbox.save()` of the result after it was handed over.

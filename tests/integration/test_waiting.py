@@ -23,6 +23,12 @@ def agent(machine: Machine) -> Wire:
     return Wire.open(environ=machine.environ())
 
 
+def start_daemon(team: Team) -> None:
+    """Start spark's daemon, and wait until it has looked."""
+    team.spark.start_daemon()
+    eventually(lambda: agent(team.spark).inbox().health.reason == "", what="a first look")
+
+
 def batch(team: Team, count: int, to: str = "spark") -> None:
     lines = "".join(json.dumps({"to": to, "body": f"n{n}"}) + "\n" for n in range(count))
     team.mac.wire("send", "--batch", input=lines)
@@ -53,8 +59,7 @@ def test_a_message_that_comes_ends_the_waiting(team: Team) -> None:
 
 
 def test_the_time_is_up_and_nobody_looked_are_different_ends(team: Team) -> None:
-    team.spark.start_daemon()
-    eventually(lambda: team.spark.json("status", check=False)["daemon"] == "running")
+    start_daemon(team)
     over = team.spark.wire("wait", "--timeout", "0.2", "--json", check=False)
     assert (over.status, over.json()["result"], over.json()["degraded"]) == (3, "timeout", False)
     assert "nothing came in time" in team.spark.wire("wait", "--timeout", "0", check=False).stderr
@@ -102,6 +107,18 @@ def test_what_does_not_fit_stays_unread_and_is_not_waited_for_again(team: Team) 
     assert [one["id"] for one in team.spark.json("inbox")["messages"]] == [first, "mac/spark/3"]
     assert team.spark.wire("wait", "--timeout", "0", "--from", "nobody", check=False).status in (3, 6)
     assert read(team.spark) == ["noise", "more noise"]
+
+
+def test_what_could_never_come_is_said(team: Team) -> None:
+    for command in (["wait", "--timeout", "0"], ["tail"], ["inbox"]):
+        told = team.spark.wire(*command, *(["--from"] if command[0] == "wait" else []), "sprak", check=False)
+        assert "sprak is not in this machine's copy of the trust" in told.stderr
+    for wrong in (["--re", "nonsense"], ["--thread", "mac/spark"], ["--type", "No Type"]):
+        refused = team.spark.wire("wait", "--timeout", "50", *wrong, check=False)
+        assert refused.status == 2, wrong
+    nothing = team.spark.wire("wait", "--timeout", "0", "--json", check=False)
+    assert nothing.json()["agent"] == "spark"
+    assert "nothing new for spark; " in team.spark.wire("tail").stderr
 
 
 def test_a_backlog_is_bounded_and_said(team: Team) -> None:
@@ -244,7 +261,7 @@ def test_a_monitor_survives_a_closed_pipe(team: Team) -> None:
 
 
 def test_a_monitor_with_nothing_to_say_says_nothing(team: Team) -> None:
-    team.spark.start_daemon()
+    start_daemon(team)
     monitor = team.spark.spawn("monitor")
     sent = team.mac.send("spark", "first")
     team.settle(team.mac)
@@ -278,7 +295,7 @@ def test_what_was_read_meanwhile_is_not_told(team: Team) -> None:
 
 
 def test_a_daemon_that_ends_is_told_once_it_persists(team: Team) -> None:
-    team.spark.start_daemon()
+    start_daemon(team)
     clock = Clock()
     notices = watch(team, clock, filters=Filters())
     assert next(notices).reason == ""
@@ -288,5 +305,5 @@ def test_a_daemon_that_ends_is_told_once_it_persists(team: Team) -> None:
     assert (told.kind, told.reason) == ("health", "no-daemon")
     assert told.text.startswith("new messages may be missing: ")
     assert clock.now - begun >= 60
-    team.spark.start_daemon()
+    start_daemon(team)
     assert next(notices).text.startswith("messages come again: ")

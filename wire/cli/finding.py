@@ -7,7 +7,7 @@ import click
 
 from wire.cli.common import choosing, json_option, reader_option, wire_of
 from wire.cli.console import flush, leave, say, say_json, warn
-from wire.cli.reading import ending
+from wire.cli.reading import ending, warn_of_strangers
 from wire.cli.shown import Printer
 from wire.verbs.order import since_text
 from wire.verbs.reading import Filters
@@ -39,7 +39,9 @@ def search(
     proved before it is shown. No place moves. The exit status is that of `wire tail`.
     """
     filters = Filters(frozenset(senders), frozenset(types), None, since_text(since, time.time()) if since else None)
-    found = wire_of(ctx).search(*texts, filters=filters, count=count)
+    wire = wire_of(ctx)
+    warn_of_strangers(wire, filters)
+    found = wire.search(*texts, filters=filters, count=count)
     printer = Printer(as_json)
     for text in (*found.notes, *found.health.damaged):
         warn(text)

@@ -7,7 +7,7 @@ import click
 from wire.api import Wire
 from wire.cli.common import choosing, json_option, reader_option, wire_of
 from wire.cli.console import flush, hand_over, leave, safe, say, say_json, warn
-from wire.cli.reading import ending
+from wire.cli.reading import ending, warn_of_strangers
 from wire.cli.shown import Printer, health_json
 from wire.errors import DONE, Busy, StoreError
 from wire.verbs.inbox import LIMIT, Inbox
@@ -34,7 +34,9 @@ def inbox(
     """
     wire = wire_of(ctx)
     owed = _owed(wire)
-    box = wire.inbox(Filters(frozenset(senders)), reader=reader, limit=min(limit, LIMIT))
+    filters = Filters(frozenset(senders))
+    warn_of_strangers(wire, filters)
+    box = wire.inbox(filters, reader=reader, limit=min(limit, LIMIT))
     status, result = ending(box.health, box.total)
     if as_json:
         say_json(_as_json(box, "unread" if result == "shown" else result, full) | {"owed": owed})

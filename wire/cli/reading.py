@@ -6,13 +6,15 @@ from typing import Any
 
 import click
 
+from wire.api import Wire
 from wire.cli.common import choosing, json_option, reader_option, wire_of
 from wire.cli.console import flush, hand_over, leave, reader_gone, warn
 from wire.cli.shown import Printer
 from wire.errors import DONE, INTEGRITY, REMOTE
-from wire.verbs.health import Health, Trouble
+from wire.verbs.health import Health, Trouble, health
 from wire.verbs.order import since_text
 from wire.verbs.reading import Filters, Held, claim
+from wire.verbs.render import one_line
 
 _BATCH_SAVE = 200
 _TICK_SECONDS = 5.0
@@ -59,7 +61,8 @@ def tail(
         thread,
         since_text(since, time.time()) if since else None,
     )
-    printer = Printer(as_json)
+    printer = Printer(as_json, wire.here.agent())
+    warn_of_strangers(wire, filters)
 
     def once(first: bool) -> tuple[int, Any]:
         found = wire.tail(
@@ -82,20 +85,20 @@ def tail(
     moves = not (peek or everything or count is not None or filters.by_content)
     with claim(wire.here, reader=reader, what="wire tail") if moves else nullcontext(Held()) as held:
         printer.shared(held.warning)
-        shown, health = once(True)
+        shown, told = once(True)
         if follow:
-            if not shown and health.reason:
-                warn(f"new messages may be missing: {health.sentence()}")
-            trouble = Trouble(health.reason, time.monotonic)
+            if not shown and told.reason:
+                warn(f"new messages may be missing: {told.sentence()}")
+            trouble = Trouble(told.reason, time.monotonic)
             for _ in wire.changes(pause, every=_TICK_SECONDS):
                 _, seen = once(False)
                 if trouble.persists(seen.reason):
                     warn(trouble.tell(seen))
-    status, result = ending(health, shown)
+    status, result = ending(told, shown)
     if not shown:
-        printer.nothing(result, health)
+        printer.nothing(result, told)
     else:
-        printer.beside(result, health)
+        printer.beside(result, told)
     flush()
     leave(status)
 
@@ -120,9 +123,10 @@ def show(ctx: click.Context, message_id: str, as_json: bool) -> None:
 @click.pass_context
 def log(ctx: click.Context, count: int, channels: tuple[str, ...], by_commit: bool, as_json: bool) -> None:
     """Show the last messages of the whole wire, in causal order: the same on every machine."""
-    printer = Printer(as_json)
-    for item in wire_of(ctx).log(count, channels=channels, by_commit=by_commit):
+    wire, printer = wire_of(ctx), Printer(as_json)
+    for item in wire.log(count, channels=channels, by_commit=by_commit):
         printer.item(item)
+    printer.beside("shown", health(wire.here, ()))
 
 
 @click.command()
@@ -132,9 +136,17 @@ def log(ctx: click.Context, count: int, channels: tuple[str, ...], by_commit: bo
 @click.pass_context
 def thread(ctx: click.Context, message_id: str, as_json: bool) -> None:
     """Show one conversation."""
-    printer = Printer(as_json)
-    for item in wire_of(ctx).thread(message_id):
+    wire, printer = wire_of(ctx), Printer(as_json)
+    for item in wire.thread(message_id):
         printer.item(item)
+    printer.beside("shown", health(wire.here, ()))
+
+
+def warn_of_strangers(wire: Wire, filters: Filters) -> None:
+    """Say which senders nobody here knows, since nothing would ever come from a name that is misspelt."""
+    known = wire.here.pin().names.agents if filters.senders else ()
+    for name in sorted(filters.senders.difference(known)):
+        warn(f"{one_line(name, 40)} is not in this machine's copy of the trust")
 
 
 def pause(seconds: float) -> None:

@@ -17,10 +17,15 @@ MANY_CHARACTERS = 20_000
 
 
 class Printer:
-    """Prints messages in the form that fits the other side."""
+    """Prints messages in the form that fits the other side.
 
-    def __init__(self, as_json: bool) -> None:
+    Args:
+        agent: for whom is read, which an empty answer names.
+    """
+
+    def __init__(self, as_json: bool, agent: str = "") -> None:
         self._json = as_json
+        self._agent = agent
         self._terminal = is_terminal()
 
     def item(self, item: Item) -> None:
@@ -61,9 +66,9 @@ class Printer:
     def nothing(self, result: str, health: Health) -> None:
         """Say that nothing was shown, and how far that can be trusted."""
         if self._json:
-            say_json({"result": result, **health_json(health)})
+            say_json({"result": result, **({"agent": self._agent} if self._agent else {}), **health_json(health)})
         else:
-            warn(_explain(result, health))
+            warn(_explain(result, health, f" for {self._agent}" if self._agent else ""))
 
     def beside(self, result: str, health: Health) -> None:
         """Say what has to be known beside the messages that were shown; nothing where all is well.
@@ -178,7 +183,7 @@ def health_json(health: Health) -> dict[str, Any]:
     }
 
 
-def _explain(result: str, health: Health) -> str:
+def _explain(result: str, health: Health, whom: str = "") -> str:
     if result == "lost-place":
         return "the place was lost; messages may be shown again (ids are stable): " + "; ".join(health.lost)
     if result == "incident":
@@ -188,11 +193,11 @@ def _explain(result: str, health: Health) -> str:
         )
     if result == "could-not-look":
         return (
-            f"nothing new is here, but the last successful fetch was {age(health.age)}"
+            f"nothing new is here{whom}, but the last successful fetch was {age(health.age)}"
             f"{' ago' if health.age is not None else ''}, so nobody knows; see `wire status`, or run `wire sync`"
             + ("" if health.daemon else " (no daemon is running here)")
         )
     if result == "shown":
         return f"there may be more: {health.sentence()}"
     said = {"timeout": "nothing came in time", "no-match": "no message here holds that"}.get(result, "nothing new")
-    return f"{said}; {health.sentence()}"
+    return f"{said}{whom}; {health.sentence()}"

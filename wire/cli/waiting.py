@@ -7,7 +7,7 @@ import click
 
 from wire.cli.common import choosing, json_option, reader_option, wire_of
 from wire.cli.console import flush, hand_over, leave, say, say_json
-from wire.cli.reading import ending, pause
+from wire.cli.reading import ending, pause, warn_of_strangers
 from wire.cli.shown import Printer
 from wire.errors import DONE, NOT_REACHED
 from wire.verbs.order import since_text
@@ -61,7 +61,8 @@ def wait(
     filters = Filters(
         frozenset(senders), frozenset(types), thread, since_text(since, time.time()) if since else None, re
     )
-    printer = Printer(as_json)
+    printer = Printer(as_json, wire.here.agent())
+    warn_of_strangers(wire, filters)
     with claim(wire.here, reader=reader, what="wire wait") as held:
         printer.shared(None if peek else held.warning)
         waited = wire.wait_for_message(filters, timeout=timeout, reader=reader, limit=limit, pause=pause)
@@ -105,7 +106,9 @@ def monitor(
     Many at once share a line. A trouble that keeps messages away is told when it persists. It ends with its reader.
     """
     filters = Filters(frozenset(senders), frozenset(types), thread, None, re)
-    for notice in wire_of(ctx).monitor(filters, reader=reader, pause=pause):
+    wire = wire_of(ctx)
+    warn_of_strangers(wire, filters)
+    for notice in wire.monitor(filters, reader=reader, pause=pause):
         if as_json:
             say_json(_as_json(notice))
         elif notice.kind != "backlog" or notice.messages or notice.reason:

@@ -124,6 +124,7 @@ def unread(
     """
     agent, reader = here.agent(), here.reader(reader)
     wanted = filters or Filters()
+    wanted.check()
     look = Look(here, here.pin())
     place = cursors.load(here.places.cursors_dir, agent, reader)
     lost = [f"the cursor was damaged: {place.why}"] if place.lost else []

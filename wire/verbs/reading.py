@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from wire.errors import Busy, StoreError, UsageError
 from wire.protocol.chain import Position
+from wire.protocol.messages import valid_type
 from wire.protocol.names import parse_id
 from wire.store import cursors, reading
 from wire.store.cursors import DEFAULT_READER as DEFAULT_READER
@@ -49,6 +50,15 @@ class Filters(NamedTuple):
     def by_content(self) -> bool:
         """Whether messages may be left out in the middle of a channel, so that a cursor must not pass them."""
         return bool(self.types or self.thread or self.since or self.re)
+
+    def check(self) -> None:
+        """Raise UsageError for an id or type that no message can have: nothing would ever fit it."""
+        for one in (self.thread, self.re):
+            if one is not None:
+                parse_id(one)
+        for one in self.types:
+            if not valid_type(one):
+                raise UsageError(f"{one[:40]!r} is no message type", reason="bad-type")
 
 
 class Reading:
@@ -93,6 +103,7 @@ def tail(
         UsageError: no such wire, agent or sender.
         IdentityError, Corrupt: the pin is missing or damaged.
     """
+    filters.check()
     agent, reader = here.agent(), here.reader(reader)
     pin = here.pin()
     channels = [

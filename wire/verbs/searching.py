@@ -60,8 +60,10 @@ def search(here: Here, texts: Sequence[str], filters: Filters | None = None, *, 
     needles = [folded for text in texts if (folded := fold(text))]
     if not needles:
         raise UsageError("say what to look for: wire search TEXT", reason="usage", next_step="wire search --help")
+    wanted = filters or Filters()
+    wanted.check()
     look = Look(here, here.pin())
-    hunt = _Hunt(look, needles, filters or Filters(), count + 1)
+    hunt = _Hunt(look, needles, wanted, count + 1)
     notes: list[str] = []
     if not _by_index(here, look, hunt, notes):
         hunt.found.clear()
