@@ -159,7 +159,7 @@ class Machine:
         self.name = name
         self.root = root
         self.program = program or installed()
-        self.forks = forks and self.program == installed()
+        self.forks = forks
         self.home = root / "home"
         self.wire_home = root / "wire"
         self.log_file = root / "daemon.log"
@@ -225,7 +225,7 @@ class Machine:
         given = input.encode() if isinstance(input, str) else input or b""
         environ, folder = self.environ(env), cwd or self.home
         begin = time.monotonic()
-        if self.forks and warm.serves(environ):
+        if self.forks and self.program == installed() and warm.serves(environ):
             status, out, err = _warm().run(argv, given=given, env=environ, cwd=folder, timeout=timeout)
         else:
             done = subprocess.run(argv, input=given, capture_output=True, env=environ, cwd=folder, timeout=timeout)
