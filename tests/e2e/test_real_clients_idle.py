@@ -10,7 +10,6 @@ from support.clients import ClaudeCode, Desk, first
 from support.daemons import Inbox, set_cadence
 from support.machine import Machine
 from support.model_service import Asked, Reply, Shell, Text
-from support.pane import Pane
 from support.team import Team
 from support.waiting import eventually
 
@@ -34,24 +33,12 @@ def monitors(machine: Machine) -> bool:
     return any("wire monitor" in one.command for one in procs.marked(f"TEST_MACHINE={machine.root}"))
 
 
-def terminal(client: ClaudeCode, *more: str) -> Pane:
-    """Return the client in a terminal."""
-    desk = client.desk
-    return Pane(
-        [*client.interactive(), *more],
-        env=client.environ(),
-        cwd=desk.project,
-        socket=desk.project.parent / "t",
-        prefix=desk.net.enter,
-    )
-
-
 def test_an_idle_claude_code_is_woken_answers_and_is_woken_again(daemons: Team, tmp_path: Path) -> None:
     mac, spark = daemons.mac, daemons.spark
     with Desk(spark, tmp_path / "project") as desk:
         client = ClaudeCode(desk)
         spark.wire("hooks", "install", "claude-code", "--user")
-        pane = terminal(client)
+        pane = client.terminal(client.interactive())
 
         def working(asked: Asked) -> Reply:
             identity = mac.send("spark", "india comes while you work")
@@ -104,7 +91,8 @@ def test_the_plugins_monitor_wakes_an_idle_claude_code(daemons: Team, tmp_path: 
     plugin = tmp_path / "plugin"
     spark.wire("hooks", "install", "claude-code", "--plugin", plugin)
     with Desk(spark, tmp_path / "project") as desk:
-        pane = terminal(ClaudeCode(desk), "--plugin-dir", str(plugin))
+        client = ClaudeCode(desk)
+        pane = client.terminal([*client.interactive(), "--plugin-dir", str(plugin)])
 
         def told() -> str:
             return f"{pane.screen()}\n{desk.service.told()}"

@@ -47,6 +47,46 @@ def test_opencode_is_told_once_answers_and_is_woken(team: Team, tmp_path: Path) 
     team.check()
 
 
+def test_opencode_that_ends_with_its_turn_takes_nothing_at_the_end(team: Team, tmp_path: Path) -> None:
+    """`opencode run` gives no turn for what must be answered: it stays unread, and the next run brings it."""
+    reaches(team, "alpha was there before")
+    with Desk(team.spark, tmp_path / "project") as desk:
+        client = OpenCode(desk)
+        team.spark.wire("hooks", "install", "opencode", "--user")
+
+        def ending(asked: Asked) -> Reply:
+            reaches(team, "charlie asks for an answer", "--ack-required")
+            return Text("hello")
+
+        desk.service.script(ending)
+        client.run("say hello")
+        assert len(desk.service.turns) == 1
+        assert team.spark.json("inbox")["unread"] == 1
+        client.run("go on", resume=True)
+        turns = desk.service.turns
+        assert first(turns, "alpha was there before") == 0
+        assert first(turns, "charlie asks for an answer") == 1
+        assert team.spark.json("inbox")["unread"] == 0
+
+
+def test_pi_in_a_terminal_is_woken(team: Team, tmp_path: Path) -> None:
+    """A session that was idle since its last answer takes a turn for a message."""
+    with Desk(team.spark, tmp_path / "project") as desk:
+        client = Pi(desk)
+        team.spark.wire("hooks", "install", "pi", "--project", desk.project)
+        pane = client.terminal(client.interactive())
+        with pane:
+            eventually(lambda: "wire.ts" in pane.screen(), timeout=60, what=pane.screen)
+            pane.type("say hello")
+            waiters = team.spark.wire_home / "state" / ".hooks" / "sessions"
+            eventually(lambda: any(waiters.glob("*/waiter/.holder")), timeout=60, what=pane.screen)
+            reaches(team, "foxtrot wakes you")
+            eventually(lambda: len(desk.service.turns) == 2, timeout=60, what=pane.screen)
+            pane.type("/quit")
+            pane.ended()
+        assert first(desk.service.turns, "foxtrot wakes you") == 1
+
+
 def test_pi_is_told_once_and_answers(team: Team, tmp_path: Path) -> None:
     """A message that waited, one that must be answered before the turn ends, and one for the next prompt."""
     reaches(team, "alpha was there before")

@@ -22,6 +22,7 @@ from support import gitcmd, npm
 from support.lonely import LonelyNet
 from support.machine import Machine
 from support.model_service import Asked, ModelService
+from support.pane import Pane
 from support.team import Team
 
 KEY = "sk-dummy-0000000000000000000000000000000000000000"
@@ -127,6 +128,12 @@ class Client:
             finally:
                 process.terminate()
                 process.wait(20)
+
+    def terminal(self, argv: Sequence[str]) -> Pane:
+        """Return a terminal in which a command line of the client runs, once it is entered."""
+        desk = self.desk
+        socket = desk.project.parent / "t"
+        return Pane(argv, env=self.environ(), cwd=desk.project, socket=socket, prefix=desk.net.enter)
 
     def _told(self, what: str, out: bytes) -> str:
         shown = out.decode("utf-8", "replace")[-6000:]
@@ -299,9 +306,12 @@ class Pi(Client):
         return {"PI_SKIP_VERSION_CHECK": "1", "PI_OFFLINE": "1"}
 
     def command(self, prompt: str, *, resume: bool) -> list[str]:
+        return [*self.interactive(), *(["--continue"] if resume else []), "-p", prompt]
+
+    def interactive(self) -> list[str]:
+        """Return the command line of a session in a terminal."""
         program = _program("pi", "@mariozechner/pi-coding-agent/dist/cli.js")
-        again = ["--continue"] if resume else []
-        return [str(npm.node()), program, "--provider", "standin", "--model", "m", *again, "-p", prompt]
+        return [str(npm.node()), program, "--provider", "standin", "--model", "m"]
 
 
 CLIENTS: dict[str, type[Client]] = {one.name: one for one in (ClaudeCode, Codex, Gemini, OpenCode, Pi)}

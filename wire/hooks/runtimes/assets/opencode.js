@@ -5,6 +5,8 @@
 import { spawn } from "node:child_process"
 
 const PATIENCE = 20_000
+// `opencode run` ends with the session's turn: what it is given then stands in the session, and no model reads it.
+const ENDS = process.argv.slice(2).includes("run")
 const KEPT = 24_000 // characters of earlier texts in the system text
 
 function ask(directory, event, told, patience = PATIENCE) {
@@ -95,7 +97,7 @@ export const WirePlugin = async ({ client, directory }) => {
     event: async ({ event }) => {
       const id = event?.properties?.sessionID ?? event?.properties?.info?.id
       if (!id) return
-      if (event.type === "session.idle" && sessions.get(id)?.begun) await idle(id)
+      if (event.type === "session.idle" && sessions.get(id)?.begun && !ENDS) await idle(id)
       if (event.type === "session.deleted" && sessions.has(id)) {
         sessions.delete(id)
         await ask(directory, "session-end", { session_id: id, cwd: directory }).text
