@@ -24,8 +24,8 @@ from wire.verbs.render import Digest, digest
 
 MOST = 200
 """Messages that one hook looks at; more than fit into any text."""
-_SILENT = frozenset({"heartbeat"})
-_CALM = frozenset({"heartbeat", "incident", "ack", "receipt"})
+_CALM = frozenset({"incident", "ack", "receipt"})
+"""Types that nobody is woken for: they are told with the next that is."""
 
 
 class Mail:
@@ -52,15 +52,15 @@ class Mail:
         """When this machine last looked, and what is known to be wrong."""
         return self._box.health
 
-    @cached_property
+    @property
     def items(self) -> tuple[Item, ...]:
         """The oldest messages that the session has not seen."""
-        return tuple(item for item in self._box.items if item.line.type not in _SILENT)
+        return self._box.items
 
     @property
     def total(self) -> int:
         """How many messages the session has not seen."""
-        return self._box.total - len(self._box.items) + len(self.items)
+        return self._box.total
 
     def digest(self, items: Sequence[Item], limit: int, *, total: int | None = None) -> Digest:
         """Return the text for messages; see `wire.verbs.render.digest`."""
@@ -68,7 +68,7 @@ class Mail:
 
     def save(self, shown: Iterable[Item]) -> None:
         """Take messages as read by the session and the agent, after they were handed over."""
-        passed = [*shown, *(item for item in self._box.items if item.line.type in _SILENT)]
+        passed = tuple(shown)
         self._box.save(passed)
         # Whatever stands before the session's place was shown to it, and so to the agent.
         self._box.walked._replace(reader=self._default).save(passed)

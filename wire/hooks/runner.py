@@ -197,7 +197,7 @@ class _Hook:
         lines = {f"{_LATE}{one.id}": texts.late_here(one) for one in owed if one.overdue}
         lines |= {f"{_LATE}{one.id}": texts.late_there(one) for one in overdue}
         fresh = {key: line for key, line in lines.items() if key not in kept.asked}
-        keys = tuple(fresh)[: texts.MOST_NAMED]
+        keys = tuple(fresh)[: texts.MOST_LATE]
         return _Late(tuple(one.id for one in owed), tuple(fresh[key] for key in keys), keys)
 
     def _waking(self, mail: Mail, kept: Kept) -> "_Telling":
@@ -208,8 +208,13 @@ class _Hook:
     def _telling(
         self, mail: Mail, head: str, items: Sequence[Item], *, unwell: bool, total: int | None = None
     ) -> "_Telling":
-        said = mail.digest(items, self._runtime.limit - len(head) - 2, total=total)
-        text = "\n\n".join(part for part in (head, said.text) if part)
+        room = self._runtime.limit - len(head) - 2
+        while True:
+            said = mail.digest(items, room, total=total)
+            text = "\n\n".join(part for part in (head, said.text) if part)
+            if len(text.encode()) <= self._runtime.limit_bytes or room <= texts.LEAST_ROOM:
+                break
+            room = max(room * 3 // 4, texts.LEAST_ROOM)
         return _Telling(text, said.shown, (), unwell)
 
     def _tell(self, mail: Mail, session: Session, kept: Kept, telling: "_Telling") -> Outcome:

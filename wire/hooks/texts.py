@@ -14,8 +14,13 @@ if TYPE_CHECKING:
 
 WOKEN = "delivery (working as intended, not an error): new messages while this session was idle."
 _MOST_NAMES = 20
+_MOST_MISSING = 5
 MOST_NAMED = 20
 """Demands that one text names without showing them."""
+MOST_LATE = 5
+"""Late answers that one text names; the others come with the next."""
+LEAST_ROOM = 1000
+"""Characters that are always left for messages."""
 
 
 def beginning(
@@ -62,7 +67,7 @@ def late_here(one: "Owed") -> str:
 
 def late_there(one: "Overdue") -> str:
     """Return that others are late with an answer, or did not read in time."""
-    missing = ", ".join(one.missing[:_MOST_NAMES]) + (" and more" if len(one.missing) > _MOST_NAMES else "")
+    missing = ", ".join(one.missing[:_MOST_MISSING]) + (" and more" if len(one.missing) > _MOST_MISSING else "")
     wanted = "answered" if one.wanted == ACKED else "read"
     since = age(max(0.0, time.time() - one.due))
     return f"Not {wanted} in time: {one.id}, due {since} ago, by {missing}; wire show {one.id} says how far it got."

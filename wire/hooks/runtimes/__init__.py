@@ -84,6 +84,7 @@ class Runtime(NamedTuple):
         title: its own.
         events: in the order of a session.
         limit: characters that a text may have.
+        limit_bytes: bytes of UTF-8 that it may have: a runtime counts tokens, of which other scripts need more.
         user: the file for all projects of the user, from the environment and the home folder.
         project: the file for one project, from its folder.
         silent: why installed hooks may never fire, and what to do about it.
@@ -100,6 +101,7 @@ class Runtime(NamedTuple):
     silent: str
     stopping: Callable[[Mapping[str, Any]], bool]
     idles: Callable[[Mapping[str, str]], bool] = lambda environ: True
+    limit_bytes: int = 30_000
 
     def event(self, name: str) -> Event | None:
         """Return the event of that name."""

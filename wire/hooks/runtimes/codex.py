@@ -42,6 +42,7 @@ RUNTIME = Runtime(
     title="Codex",
     events=EVENTS,
     limit=5_000,
+    limit_bytes=7_500,
     user=_user,
     project=_project,
     silent="hooks that nobody trusts are skipped without a word: type /hooks in Codex and trust them",

@@ -7,22 +7,27 @@ import { randomUUID } from "node:crypto"
 
 const PATIENCE = 20_000
 
-function ask(directory: string, event: string, told: object, patience = PATIENCE): { child: any; text: Promise<string> } {
-  const state: { child: any; text: Promise<string> } = { child: null, text: Promise.resolve("") }
+function ask(directory, event, told, patience = PATIENCE) {
+  const state = { child: null, text: null }
   state.text = new Promise((resolve) => {
     let said = ""
+    let child
     try {
-      state.child = spawn("wire", ["hook", "pi", event], { cwd: directory, stdio: ["pipe", "pipe", "ignore"] })
+      child = spawn("wire", ["hook", "pi", event], { cwd: directory, stdio: ["pipe", "pipe", "ignore"] })
     } catch {
       resolve("")
       return
     }
-    const child = state.child
-    const timer = patience ? setTimeout(() => child.kill(), patience) : null
+    // One that did not start has no id of its own, and to kill it would kill whatever a stray number means.
+    if (child.pid) state.child = child
+    const timer = patience ? setTimeout(() => state.child?.kill(), patience) : null
     child.stdout.setEncoding("utf8")
-    child.stdout.on("data", (part: string) => (said += part))
+    child.stdout.on("data", (part) => (said += part))
     child.stdin.on("error", () => {})
-    child.on("error", () => resolve(""))
+    child.on("error", () => {
+      if (timer) clearTimeout(timer)
+      resolve("")
+    })
     child.on("close", () => {
       if (timer) clearTimeout(timer)
       try {
@@ -36,7 +41,7 @@ function ask(directory: string, event: string, told: object, patience = PATIENCE
   return state
 }
 
-function askNow(directory: string, event: string, told: object): string {
+function askNow(directory, event, told) {
   const input = JSON.stringify(told)
   const done = spawnSync("wire", ["hook", "pi", event], { cwd: directory, input, timeout: PATIENCE, encoding: "utf8" })
   try {
@@ -46,15 +51,15 @@ function askNow(directory: string, event: string, told: object): string {
   }
 }
 
-export default function (pi: any) {
-  let id = randomUUID() as string
+export default function (pi) {
+  let id = randomUUID()
   let directory = process.cwd()
   let begun = false
   let continued = false
-  let waiter: any = null
+  let waiter = null
   let over = false
 
-  const told = (more: object = {}) => ({ session_id: id, cwd: directory, ...more })
+  const told = (more = {}) => ({ session_id: id, cwd: directory, ...more })
 
   function wait() {
     if (waiter || over) return
@@ -68,7 +73,7 @@ export default function (pi: any) {
     })
   }
 
-  pi.on("session_start", async (_event: any, ctx: any) => {
+  pi.on("session_start", async (_event, ctx) => {
     id = ctx?.sessionManager?.getSessionId?.() ?? id
     directory = ctx?.cwd ?? directory
     begun = false
@@ -83,7 +88,7 @@ export default function (pi: any) {
 
   // A headless run is over with the model's last answer, whatever an event still waits for. What must be answered is
   // asked for without waiting there, and stands in the queue when the run looks whether there is more to do.
-  pi.on("message_end", (event: any, ctx: any) => {
+  pi.on("message_end", (event, ctx) => {
     const message = event?.message
     if (ctx?.hasUI !== false || message?.role !== "assistant" || message?.stopReason !== "stop") return
     const text = askNow(directory, "stop", told({ stop_hook_active: continued }))
@@ -91,7 +96,7 @@ export default function (pi: any) {
     if (text) pi.sendUserMessage(text, { deliverAs: "followUp" })
   })
 
-  pi.on("agent_end", async (_event: any, ctx: any) => {
+  pi.on("agent_end", async (_event, ctx) => {
     if (ctx?.hasUI === false) return
     const text = await ask(directory, "stop", told({ stop_hook_active: continued })).text
     continued = Boolean(text)
