@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from wire.errors import WireError
     from wire.keys.requests import Request
     from wire.keys.trust import Chain
+    from wire.protocol.chain import Position
     from wire.store.incidents import Incident
     from wire.store.pin import Pin
     from wire.store.presences import Declared
@@ -191,8 +192,17 @@ class Wire:
 
     def follow(self, filters: "Filters | None" = None, **how: Any) -> "Iterator[Item]":
         """Yield messages as `messages`, and go on with what arrives, for ever."""
+        passed: dict[str, Position] = {}
         for _ in self.changes():
-            yield from self.messages(filters, **how)
+            found = self.tail(filters, **how, after=passed or None)
+            for item in found.items:
+                yield item
+                found.save()
+            found.save()
+            if not found.moves:
+                # The place stays where it is, so that what was yielded is known here alone.
+                passed.update(found.passed)
+                how |= {"count": None, "everything": False}
 
     def tail(self, filters: "Filters | None" = None, **how: Any) -> "Reading":
         """Return new messages with how far they can be trusted; call its `save()` after they were handed over."""

@@ -158,6 +158,47 @@ def test_what_is_shown_at_once_is_bounded_and_the_rest_stays_unread(team: Team) 
     assert "y" * 60_000 in team.spark.wire("read", huge).stdout
 
 
+@pytest.mark.parametrize(
+    ("how", "first"),
+    [
+        (["--type", "request"], ["two"]),
+        (["--peek"], ["one", "two"]),
+        (["-n", "1"], ["two"]),
+        (["--all"], ["zero", "one", "two"]),
+    ],
+    ids=" ".join,
+)
+def test_a_follower_that_leaves_its_place_shows_nothing_twice(team: Team, how: list[str], first: list[str]) -> None:
+    team.mac.send("spark", "zero")
+    team.settle()
+    read(team.spark)
+    team.mac.send("spark", "one")
+    team.mac.send("spark", "two", "--type", "request")
+    team.settle()
+    follower = team.spark.spawn("tail", "-f", "--json", *how)
+    shown = [json.loads(follower.stdout.readline())["line"]["body"] for _ in first]
+    for body in ("three", "four"):
+        team.mac.send("spark", body, "--type", "request")
+        team.settle()
+        shown.append(json.loads(follower.stdout.readline())["line"]["body"])
+    assert shown == [*first, "three", "four"]
+    os.kill(follower.pid, signal.SIGTERM)
+    follower.wait(20)
+    assert read(team.spark) == ["one", "two", "three", "four"], "none of them counts as read"
+
+
+def test_a_program_that_follows_gets_nothing_twice(team: Team) -> None:
+    batch(team, 2)
+    for how in ({"peek": True}, {"filters": Filters(types=frozenset({"message"}))}, {"everything": True}):
+        follower = agent(team.spark).follow(**how)
+        shown = [next(follower).line.seq for _ in range(2)]
+        team.mac.send("spark", "later")
+        team.settle()
+        shown.append(next(follower).line.seq)
+        assert shown[:2] == [1, 2]
+        assert len(set(shown)) == 3
+
+
 def test_a_waiter_whose_reader_went_away_ends_and_reads_nothing(team: Team) -> None:
     waiting = team.spark.spawn("wait", "--timeout", "50")
     eventually(lambda: (state(team.spark) / "cursors" / "spark.tail.live").exists())

@@ -2,7 +2,6 @@
 
 import time
 from contextlib import nullcontext
-from typing import Any
 
 import click
 
@@ -11,6 +10,7 @@ from wire.cli.common import choosing, json_option, reader_option, wire_of
 from wire.cli.console import flush, hand_over, leave, reader_gone, warn
 from wire.cli.shown import Printer
 from wire.errors import DONE, INTEGRITY, REMOTE
+from wire.protocol.chain import Position
 from wire.verbs.health import Health, Trouble, health
 from wire.verbs.order import since_text
 from wire.verbs.reading import Filters, Held, claim
@@ -64,9 +64,17 @@ def tail(
     printer = Printer(as_json, wire.here.agent())
     warn_of_strangers(wire, filters)
 
-    def once(first: bool) -> tuple[int, Any]:
+    passed: dict[str, Position] = {}
+
+    def once(first: bool) -> tuple[int, Health]:
         found = wire.tail(
-            filters, count=count if first else None, everything=everything and first, peek=peek, reader=reader
+            filters,
+            count=count if first else None,
+            everything=everything and first,
+            peek=peek,
+            reader=reader,
+            # Where the place stays behind, following goes on from what was shown.
+            after=passed if passed and not first else None,
         )
         if first:
             for text in (*found.health.lost, *found.health.damaged):
@@ -80,6 +88,8 @@ def tail(
                 found.save()
         hand_over()
         found.save()
+        if not found.moves:
+            passed.update(found.passed)
         return shown, found.health
 
     moves = not (peek or everything or count is not None or filters.by_content)

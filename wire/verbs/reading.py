@@ -62,27 +62,34 @@ class Filters(NamedTuple):
 
 
 class Reading:
-    """What `tail` found; `items` is read lazily, `health` is complete before it."""
+    """What `tail` found; `items` is read lazily, `health` is complete before it.
+
+    Attributes:
+        moves: whether `save` moves the reader's place.
+        passed: how far each channel was read by what was taken from `items`.
+    """
 
     def __init__(
         self,
         agent: str,
         items: Iterator[Item],
         health: Health,
-        save: Callable[[Mapping[str, Position]], None],
-        ends: dict[str, Position],
+        save: Callable[[Mapping[str, Position]], None] | None,
+        passed: dict[str, Position],
     ) -> None:
         self.agent = agent
         self.items = items
         self.health = health
+        self.moves = save is not None
+        self.passed = passed
         self._save = save
-        self._ends = ends
+        self._saved: dict[str, Position] = {}
 
     def save(self) -> None:
         """Move the cursor behind everything that was taken from `items`; call it after the output was flushed."""
-        if self._ends:
-            self._save(self._ends)
-            self._ends.clear()
+        if self._save is not None and self.passed != self._saved:
+            self._save(self.passed)
+            self._saved = dict(self.passed)
 
 
 def tail(
@@ -93,11 +100,15 @@ def tail(
     everything: bool = False,
     peek: bool = False,
     reader: str | None = None,
+    after: Mapping[str, Position] | None = None,
 ) -> Reading:
     """Return messages for the chosen agent: those behind its cursor, or the last `count`, or all.
 
-    The cursor is moved by `Reading.save` alone, and only where nothing was left out: with a filter on content, a count
-    or `everything`, it stays.
+    The cursor is moved by `Reading.save` alone, and only where nothing was left out: with a filter on content, a count,
+    `everything` or `after`, it stays.
+
+    Args:
+        after: what `passed` of an earlier reading says: go on from there, where the cursor stayed behind.
 
     Raises:
         UsageError: no such wire, agent or sender.
@@ -121,15 +132,16 @@ def tail(
             continue
         start = Position.start(pin.wire, channel)
         cursor = start if everything else place.positions.get(channel, start)
+        cursor = (after or {}).get(channel, cursor)
         try:
             streams.append(look.after(channel, cursor))
         except reading.LostPlace as error:
             lost.append(str(error))
             streams.append(look.after(channel, start))
-    ends: dict[str, Position] = {}
-    keeps = peek or everything or count is not None or filters.by_content
+    passed: dict[str, Position] = {}
+    stays = peek or everything or count is not None or filters.by_content or after is not None
     read = {} if everything or count is not None else place.beyond
-    items = _items(look, merged(streams), filters, agent=agent, read=read, ends=None if keeps else ends)
+    items = _items(look, merged(streams), filters, agent=agent, read=read, ends=passed)
     if count is not None:
         items = iter(list(items)[-count:] if count else [])
     # Opening the streams walked every segment, so damage and lost places are known before anything is shown.
@@ -138,7 +150,7 @@ def tail(
     def save(positions: Mapping[str, Position]) -> None:
         cursors.save(here.places.cursors_dir, agent, reader, positions, rewind=bool(lost))
 
-    return Reading(agent, items, told, save, ends)
+    return Reading(agent, items, told, None if stays else save, passed)
 
 
 class Held(NamedTuple):
