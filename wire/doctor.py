@@ -21,6 +21,7 @@ from wire.gitio import OLDEST_GIT, Git, GitFailed, redact_url
 from wire.hooks import githook, installer, sessions
 from wire.hooks.githook import Owner
 from wire.store import config as configs
+from wire.store import surfaces
 from wire.store.config import WireConfig
 from wire.store.paths import Settings
 from wire.systemd import service, surroundings, unit
@@ -181,6 +182,19 @@ def _wire(settings: Settings, wire: WireConfig) -> Iterator[Check]:
                 yield Check(f"{wire.name}: key of {agent}", "ok", f"active, {key_id}")
     yield _remote(site, wire)
     yield _hook(settings, wire)
+    if wire.notify or wire.drop:
+        yield _surfaces(site, wire)
+
+
+def _surfaces(site: Site, wire: WireConfig) -> Check:
+    """Look whether agents are told of what came: what failed last, and whether anybody tries."""
+    name = f"{wire.name}: notifications"
+    troubles = surfaces.troubles(site.places, wire.notify, wire.drop)
+    if troubles:
+        return Check(name, "wrong", "; ".join(one.told(time.time()) for one in troubles), "wire notify test")
+    ways = [f"{agent} by {', '.join(one.adapters) or 'nothing'}" for agent, one in wire.notify.items()]
+    ways += [f"{agent} in {folder}" for agent, folder in wire.drop.items()]
+    return Check(name, "ok", "; ".join(ways))
 
 
 def _remote(site: Site, wire: WireConfig) -> Check:

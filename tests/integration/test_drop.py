@@ -59,7 +59,7 @@ def test_a_harness_that_knows_only_files_has_a_conversation(team: Team) -> None:
     assert team.spark.json("inbox")["unread"] == 1, "a file that lies there was not read yet"
     put(team.spark, "answer.json", {"re": asked, "body": "it is\n\tgreen"})
     put(team.spark, "hello.json", {"to": "mac", "subject": "also", "body": {"n": 1}})
-    eventually(lambda: len(kept(team.spark, "sent")) == 4)
+    eventually(lambda: len(list(folder_of(team.spark).glob("outbox/sent/*"))) == 4)
     sent = kept(team.spark, "sent")
     ids = {sent["answer.id"].strip(), sent["hello.id"].strip()}
     assert ids == {"spark/mac/1", "spark/mac/2"}
@@ -165,6 +165,45 @@ def test_what_cannot_be_sent_yet_stays_in_the_outbox(team: Team) -> None:
     assert one_pass(team.mac).sent == ("mac/spark/1",)
 
 
+def test_what_cannot_be_sent_yet_holds_up_neither_other_recipients_nor_the_inbox(team: Team) -> None:
+    """The journal of one channel cannot be written into: a folder of that name is a file."""
+    journal = team.mac.wire_home / "state" / "hub" / "journal" / "mac"
+    journal.mkdir(parents=True, exist_ok=True)
+    (journal / "spark").write_text("in the way")
+    team.spark.send("mac", "hello")
+    team.settle(team.spark)
+    team.mac.wire("sync", check=False)
+    put(team.mac, "1.json", {"to": "spark", "body": "first"})
+    put(team.mac, "2.json", {"to": "all", "body": "to all"})
+    put(team.mac, "3.json", {"to": "spark", "body": "second"})
+    with pytest.raises(WireError):
+        one_pass(team.mac)
+    assert kept(team.mac, "sent").keys() == {"2.json", "2.id"}
+    assert (folder_of(team.mac) / "inbox" / "spark_mac_1.md").exists()
+    assert (folder_of(team.mac) / "status.json").exists()
+    (journal / "spark").unlink()
+    assert one_pass(team.mac).sent == ("mac/spark/1", "mac/spark/2")
+    team.settle()
+    assert read(team.spark, "mac", "--peek") == ["to all", "first", "second"]
+
+
+def test_odd_names_of_files_are_no_trouble(team: Team) -> None:
+    put(team.mac, "x", b"")  # which makes the folder, and is no message
+    outbox = os.fsencode(folder_of(team.mac) / "outbox")
+    names = [b"n" * 250 + b".json", b"\xff\xfe.json", b"a\nb.json", "\u202e.json".encode(), b"-rf.json"]
+    for number, name in enumerate(names):
+        Path(os.fsdecode(outbox + b"/" + name)).write_text(json.dumps({"to": "spark", "body": str(number)}))
+        Path(os.fsdecode(outbox + b"/" + name[:-6] + b"~.json")).write_text("{}")
+    configure(team.mac)
+    team.mac.start_daemon()
+    for where in ("sent", "refused"):
+        eventually(lambda w=where: len(list(folder_of(team.mac).glob(f"outbox/{w}/*"))) == 2 * len(names))
+    team.mac.stop_daemon()
+    assert "crashed" not in team.mac.log()
+    team.settle()
+    assert sorted(read(team.spark)) == ["0", "1", "2", "3", "4"]
+
+
 @pytest.mark.parametrize("which", ["", "outbox", "inbox"])
 def test_a_folder_that_others_may_write_into_is_not_used(team: Team, which: str) -> None:
     put(team.mac, "forged.json", {"to": "spark", "body": "forged"})
@@ -176,6 +215,25 @@ def test_a_folder_that_others_may_write_into_is_not_used(team: Team, which: str)
     assert caught.value.reason == "drop-open"
     assert "chmod go-w" in str(caught.value.next_step)
     assert (folder_of(team.mac) / "outbox" / "forged.json").exists()
+
+
+def test_a_folder_that_is_not_served_is_said(team: Team) -> None:
+    configure(team.mac)
+    folder_of(team.mac).mkdir(mode=0o700)
+    folder_of(team.mac).chmod(0o777)
+    team.mac.start_daemon()
+
+    def told() -> bool:
+        result = team.mac.wire("status", check=False)
+        return result.status == 1 and "! the drop folder of mac is not served, since " in result.stdout
+
+    eventually(told)
+    assert "chmod go-w" not in team.mac.wire("notify", "status", check=False).stdout
+    (check,) = [one for one in team.mac.jsonl("doctor", check=False) if one["check"] == "hub: notifications"]
+    assert check["verdict"] == "wrong"
+    folder_of(team.mac).chmod(0o700)
+    eventually(lambda: team.mac.wire("status", check=False).status == 0)
+    assert (folder_of(team.mac) / "outbox").is_dir()
 
 
 def test_a_message_becomes_a_file_once_and_its_text_forges_nothing(team: Team) -> None:

@@ -216,7 +216,7 @@ def serving(stage):
     """Run the service in this thread until a test's own thread has done its part."""
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 
-    def serve(act, **environ):
+    def serve(act, companions=lambda *_: None, **environ):
         problems = []
 
         def play():
@@ -229,7 +229,7 @@ def serving(stage):
 
         acting = threading.Thread(target=play)
         acting.start()
-        status = service.run(stage.settings(**environ), stage.log)
+        status = service.run(stage.settings(**environ), stage.log, companions)
         acting.join()
         if problems:
             raise problems[0]
@@ -254,6 +254,42 @@ def test_an_error_of_ours_ends_one_thread_and_it_is_started_again(stage, serving
     (crash,) = [line for line in said.split("\n") if " error crashed " in line]
     assert "ZeroDivisionError: of ours" in crash
     assert "thread=hub" in crash
+
+
+def test_what_works_beside_a_worker_ends_alone_and_is_started_again(stage, serving, monkeypatch):
+    monkeypatch.setattr(service, "COMPANION_SECONDS", 0.1)
+    monkeypatch.setattr(service, "TICK_SECONDS", 0.2)
+    ran = quiet_rounds(stage)
+    made = []
+
+    class Companion(threading.Thread):
+        def __init__(self, wire):
+            super().__init__(name=f"{wire.name}-beside", daemon=True)
+            self.over = threading.Event()
+            made.append(self)
+
+        def stop(self):
+            self.over.set()
+
+        def run(self):
+            if len(made) == 1:
+                raise ZeroDivisionError("of ours")
+            self.over.wait(30)
+
+    def companions(settings, wire, log):
+        found = Companion(wire)
+        found.start()
+        return found
+
+    def act():
+        eventually(lambda: len(made) == 2, what=stage.said)
+        eventually(lambda: ran)
+        assert made[1].is_alive()
+
+    assert serving(act, companions) == 0
+    assert "error crashed thread=hub-beside" in stage.said()
+    assert len(made) == 2, "one that works is left alone"
+    assert not made[1].is_alive(), "and ends with the daemon"
 
 
 def test_a_stuck_worker_is_told_and_the_manager_not_pinged(stage, serving, monkeypatch):

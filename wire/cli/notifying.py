@@ -71,7 +71,7 @@ def status(ctx: click.Context, as_json: bool) -> None:
     from wire.store import surfaces
 
     here = here_of(ctx)
-    found = surfaces.troubles(here.places, here.config.notify)
+    found = surfaces.troubles(here.places, here.config.notify, here.config.drop)
     for one in found:
         if as_json:
             say_json(one._asdict())
@@ -79,6 +79,7 @@ def status(ctx: click.Context, as_json: bool) -> None:
             say(safe(one.told(time.time())))
     if not found and not as_json:
         ways = [f"{name} by {', '.join(one.adapters)}" for name, one in here.config.notify.items() if one.adapters]
+        ways += [f"{name} in {folder}" for name, folder in here.config.drop.items()]
         say(f"everything is surfaced ({'; '.join(ways)})" if ways else "no way of notifying anybody is configured")
     flush()
     leave(FAILED if found else DONE)

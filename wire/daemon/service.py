@@ -46,6 +46,9 @@ PATIENCE_SECONDS = 2.0
 END_SECONDS = 15.0
 """How long the workers have after that; longer than git's grace."""
 
+COMPANION_SECONDS = 30.0
+"""How long after its start a companion that an error of ours ended is started again."""
+
 UNFINISHED = "unfinished"
 
 _RESTART_FIRST, _RESTART_MAX = 5.0, 300.0
@@ -55,6 +58,9 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP, signal
 
 class Companion(Protocol):
     """A thread that works beside a worker, for the same wire, and that no worker waits for."""
+
+    def is_alive(self) -> bool:
+        """Return whether it works."""
 
     def stop(self) -> None:
         """End soon."""
@@ -98,6 +104,7 @@ class _Service:
         self._settings = settings
         self._companions = companions
         self._beside: dict[str, Companion] = {}
+        self._accompanied: dict[str, float] = {}
         self._log = log
         self._notifier = notifier
         self._workers: dict[str, Worker] = {}
@@ -239,6 +246,10 @@ class _Service:
             raise
         worker.start()
         self._workers[wire.name] = worker
+        self._accompany(wire)
+
+    def _accompany(self, wire: WireConfig) -> None:
+        self._accompanied[wire.name] = time.monotonic()
         if (beside := self._companions(self._settings, wire, self._log)) is not None:
             self._beside[wire.name] = beside
 
@@ -252,6 +263,10 @@ class _Service:
                 worker.stop()
                 self._leaving.append(self._workers.pop(name))
             else:
+                beside = self._beside.get(name)
+                ended = beside is not None and not beside.is_alive()
+                if ended and time.monotonic() - self._accompanied[name] > COMPANION_SECONDS:
+                    self._accompany(worker.config)
                 continue
             if (beside := self._beside.pop(name, None)) is not None:
                 beside.stop()

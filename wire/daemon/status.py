@@ -83,7 +83,7 @@ def snapshot(places: WirePlaces, config: WireConfig, pin: Pin) -> Snapshot:
         lock_holder(lock) if held else None,
         [_owed(places, pin, channel) for channel in _own_channels(places, config)],
         [one for one in incidents.list_(places.incidents_dir) if one.state != incidents.RESOLVED],
-        surfaces.troubles(places, config.notify),
+        surfaces.troubles(places, config.notify, config.drop),
     )
 
 

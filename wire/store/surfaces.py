@@ -18,10 +18,10 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from wire.store.files import atomic_write, private_folder, read_bytes
+from wire.store.files import atomic_write, private_folder, read_bytes, utc_text
 from wire.store.paths import WirePlaces
 
-TMUX, COMMAND, DESKTOP = "tmux", "command", "desktop"
+TMUX, COMMAND, DESKTOP, DROP = "tmux", "command", "desktop", "drop"
 KEYS: dict[str, type] = {"tmux": str, "tmux_socket": str, "command": list, "desktop": bool}
 SHOWN_MOST = 300
 
@@ -42,6 +42,7 @@ class Notify(NamedTuple):
 
 
 NOBODY: Mapping[str, Notify] = MappingProxyType({})
+NO_DROPS: Mapping[str, str] = MappingProxyType({})
 
 
 class Wrong(ValueError):
@@ -103,10 +104,10 @@ def _plain(text: str) -> bool:
 
 
 class Trouble(NamedTuple):
-    """Why messages of an agent were delivered and are not yet surfaced by one way of notifying.
+    """Why messages of an agent are delivered and not yet surfaced by one way, or why its drop folder is not served.
 
     Attributes:
-        agent, adapter: whose, and which way.
+        agent, adapter: whose, and which way; `drop` for the drop folder.
         messages: how many wait.
         why: the reason of the last try.
         attempts: tries in a row that failed.
@@ -123,6 +124,8 @@ class Trouble(NamedTuple):
 
     def told(self, now: float) -> str:
         """Return it in one sentence."""
+        if self.adapter == DROP:
+            return f"the drop folder of {self.agent} is not served, since {utc_text(self.since)}: {self.why}"
         return (
             f"{self.messages} message(s) for {self.agent} delivered, not yet surfaced by {self.adapter}: {self.why}"
             f" ({self.attempts} attempt(s), next in {max(0.0, self.next - now):.0f} s)"
@@ -159,10 +162,11 @@ def trouble(places: WirePlaces, agent: str, adapter: str) -> Trouble | None:
         return None
 
 
-def troubles(places: WirePlaces, wanted: Mapping[str, Notify]) -> list[Trouble]:
-    """Return all of them, for the ways of notifying that are configured."""
-    found = (trouble(places, agent, adapter) for agent, one in wanted.items() for adapter in one.adapters)
-    return [one for one in found if one is not None]
+def troubles(places: WirePlaces, wanted: Mapping[str, Notify], drops: Mapping[str, str] = NO_DROPS) -> list[Trouble]:
+    """Return all of them, for what is configured."""
+    ways = [(agent, adapter) for agent, one in wanted.items() for adapter in one.adapters]
+    ways += [(agent, DROP) for agent in drops]
+    return [one for one in (trouble(places, *way) for way in ways) if one is not None]
 
 
 def note(places: WirePlaces, failed: Trouble) -> None:

@@ -24,6 +24,7 @@ from wire.store import surfaces
 from wire.store.config import WireConfig
 from wire.store.files import atomic_write, is_locked, private_folder, read_bytes
 from wire.store.paths import Settings, WirePlaces
+from wire.store.surfaces import Trouble
 from wire.surfacing import drop, notifying
 from wire.surfacing.adapters import Runner
 from wire.surfacing.notifying import Outcome
@@ -71,10 +72,11 @@ class Beside(threading.Thread):
 
     def _look(self) -> object:
         """Return what changes when a message was accepted or read, or something was put into an outbox."""
-        paths = [self._places.pin_file, self._places.cursors_dir]
-        found = [_signature(path) for path in paths]
+        found: list[object] = [_signature(path) for path in (self._places.pin_file, self._places.cursors_dir)]
         for folder in self.config.drop.values():
             outbox = os.path.join(folder, "outbox")
+            # Of the folders only who may write: what we put there ourselves must not be news.
+            found += [_mode(path) for path in (folder, outbox, os.path.join(folder, "inbox"))]
             with suppress(WireError):
                 found += [_signature(os.path.join(outbox, name)) for name in drop.waiting(outbox)]
         return found
@@ -103,9 +105,11 @@ class Beside(threading.Thread):
                 done = drop.run(Wire(self._here[agent]), folder, now)
             except (WireError, OSError) as error:
                 self._say(f"drop {agent}", str(error))
+                self._note(agent, str(error), now)
                 due.append(now + TROUBLED_SECONDS)
                 continue
             self._say(f"drop {agent}", "")
+            surfaces.clear(self._places, agent, surfaces.DROP)
             if done.sent or done.shown:
                 name = self.config.name
                 self._log.info("dropped", wire=name, agent=agent, sent=len(done.sent), shown=done.shown)
@@ -114,6 +118,14 @@ class Beside(threading.Thread):
             if done.waits:
                 due.append(now + drop.WRITING_SECONDS)
         return min(due, default=float("inf"))
+
+    def _note(self, agent: str, why: str, now: float) -> None:
+        """Keep a drop folder's trouble for `wire status`."""
+        before = surfaces.trouble(self._places, agent, surfaces.DROP)
+        attempts, since = (before.attempts + 1, before.since) if before is not None else (1, now)
+        with suppress(WireError):  # the log has it
+            told = Trouble(agent, surfaces.DROP, 0, why, attempts, since, now + TROUBLED_SECONDS)
+            surfaces.note(self._places, told)
 
     def _say(self, what: str, why: str) -> None:
         """Log a trouble once, and its end."""
@@ -178,6 +190,14 @@ def _signature(path: str) -> tuple[int, int, int]:
     except OSError:
         return 0, 0, 0
     return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _mode(path: str) -> tuple[int, int]:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return 0, 0
+    return status.st_mode, status.st_uid
 
 
 def wanted(config: WireConfig) -> bool:

@@ -38,19 +38,29 @@ READER = "drop"
 SUFFIX = ".json"
 WRITING_SECONDS = 2.0
 """How long a file that does not parse must have stood still before it counts as bad."""
+NAME_MOST = 50
+"""Characters of a name that are kept."""
 _FILE_MOST = 2 * LINE_MAX
 _MEMBERS = frozenset(Draft._fields)
 _KEPT = ("refused", "sent")
 
 
 class Done(NamedTuple):
-    """What a pass did: ids that were sent, names that were refused with the reason, files that appeared in the inbox,
-    and what has to wait for another pass."""
+    """What a pass did.
+
+    Attributes:
+        sent: ids.
+        refused: names of files, each with the reason.
+        shown: how many files appeared in the inbox.
+        waits: whether a file is still being written.
+        failure: why something could not be sent for now.
+    """
 
     sent: tuple[str, ...] = ()
     refused: tuple[tuple[str, str], ...] = ()
     shown: int = 0
     waits: bool = False
+    failure: WireError | None = None
 
 
 def prepare(folder: str) -> None:
@@ -70,12 +80,15 @@ def run(wire: Wire, folder: str, now: float) -> Done:
     """Do one pass over both sides; `now` is seconds since the epoch.
 
     Raises:
-        WireError: something is wrong that no change of a file in the outbox would mend; what was not done waits.
+        WireError: something is wrong that no change of a file in the outbox would mend; what was not done waits, and
+            everything else was done.
     """
     prepare(folder)
     done = send(wire, os.path.join(folder, "outbox"), now)
     done = done._replace(shown=show(wire, os.path.join(folder, "inbox")))
     _status(wire, folder, now)
+    if done.failure is not None:
+        raise done.failure
     return done
 
 
@@ -83,22 +96,26 @@ def run(wire: Wire, folder: str, now: float) -> Done:
 
 
 def send(wire: Wire, outbox: str, now: float) -> Done:
-    """Send what lies in the outbox, in the order of the files' names; raises WireError, see `run`."""
+    """Send what lies in the outbox, in the order of the files' names; raises StoreError for what cannot be moved.
+
+    What cannot be sent for now holds up what is for the same recipient, and nothing else.
+    """
     sent: list[str] = []
     refused: list[tuple[str, str]] = []
-    waits = False
+    held: set[str] = set()
+    waits, failure = False, None
     for name in waiting(outbox):
         path = os.path.join(outbox, name)
+        to = ""
         try:
             data, status = _read(path)
+            draft = _draft(wire, data, status)
+            to = draft.to
+            if to in held:
+                continue
+            one = wire.send_all([draft]).sent[0]
         except FileNotFoundError:
             continue
-        except _Bad as error:
-            refused.append((name, _refuse(outbox, name, error)))
-            continue
-        try:
-            draft = _draft(wire, data, status)
-            one = wire.send_all([draft]).sent[0]
         except _Unfinished as error:
             if now - status.st_mtime < WRITING_SECONDS:
                 waits = True
@@ -106,11 +123,14 @@ def send(wire: Wire, outbox: str, now: float) -> Done:
                 refused.append((name, _refuse(outbox, name, error)))
         except UsageError as error:
             refused.append((name, _refuse(outbox, name, error)))
+        except WireError as error:
+            failure = failure or error
+            held.add(to)
         else:
             sent.append(one.id)
             _answered(wire, draft)
             _keep(outbox, "sent", name, f"{one.id}\n")
-    return Done(tuple(sent), tuple(refused), 0, waits)
+    return Done(tuple(sent), tuple(refused), 0, waits, failure)
 
 
 def waiting(outbox: str) -> list[str]:
@@ -188,7 +208,7 @@ def _draft(wire: Wire, data: bytes, status: os.stat_result) -> Draft:
 def _answered(wire: Wire, draft: Draft) -> None:
     """Take a message as read that the agent answers: it has seen it."""
     if draft.re is not None:
-        with suppress(UsageError):  # it need not be one of ours
+        with suppress(WireError):  # it need not be one of ours; and what stays unread is shown again
             wire.read([draft.re], reader=DEFAULT_READER).save()
 
 
@@ -200,8 +220,9 @@ def _refuse(outbox: str, name: str, error: WireError) -> str:
 def _keep(outbox: str, where: str, name: str, told: str) -> None:
     """Move a file out of the way, under a name that nothing has yet, and write beside it what became of it."""
     folder = os.path.join(outbox, where)
-    stem = name.removesuffix(SUFFIX)
-    kept, number = name, 1
+    # A name may be as long as the system allows, and then has no room for what comes beside it.
+    stem = name.removesuffix(SUFFIX)[:NAME_MOST]
+    kept, number = stem + SUFFIX, 1
     while os.path.lexists(os.path.join(folder, kept)):
         number += 1
         kept = f"{stem}-{number}{SUFFIX}"
