@@ -17,8 +17,14 @@ REBUILT = (
     "progress.json",
     "pending.json",
     "index.sqlite",
+    "text.sqlite*",
+    "receipts.sqlite",
     "seen.jsonl",
+    "outlook",
+    "outlook/*",
     "cursors/*.json",
+    "invitations/*.json",
+    "presence/*",
     "incidents/*.json",
     "locks/*/sent",
     "journal/*/*/*.jsonl",
@@ -50,6 +56,10 @@ def lived(team):
     vera.push()
     team.mac.wire("sync", check=False)
     team.spark.wire("sync", check=False)
+    team.mac.wire("invite", "lee", "--no-wait")
+    team.mac.wire("state", "busy", "with a test")
+    for args in (("search", "two"), ("sent",), ("inbox",)):
+        team.mac.wire(*args, check=False)
     return team
 
 
