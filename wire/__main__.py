@@ -38,7 +38,8 @@ def _hook(words: list[str]) -> None:
 
             status = answer_hook(words, stdin)
     except Exception as error:  # noqa: BLE001  # any status but 0 disturbs somebody's session
-        sys.stderr.write(f"wire: the hook did nothing: {type(error).__name__}\n")
+        if sys.stderr is not None:
+            sys.stderr.write(f"wire: the hook did nothing: {type(error).__name__}\n")
     os._exit(status)
 
 

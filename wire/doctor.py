@@ -255,8 +255,11 @@ def _runtimes(settings: Settings) -> Iterator[Check]:
         last = runs[0]
         fired = f"{last.event} ran {age(max(0.0, time.time() - last.at))} ago"
         failed = next((run for run in runs if run.outcome == "failed"), None)
+        noted = next((run for run in runs if run.problem), None)
         if failed is not None:
             yield Check(name, "wrong", f"{there.path}: {fired}; the last {failed.event} failed: {failed.problem}")
+        elif noted is not None:
+            yield Check(name, "note", f"{there.path}: {fired}; the last {noted.event}: {noted.problem}")
         else:
             yield Check(name, "ok", f"{there.path}: {fired}")
 

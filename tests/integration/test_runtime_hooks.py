@@ -19,7 +19,6 @@ from support.team import Team
 from support.waiting import eventually
 from wire.hooks import quick
 from wire.hooks.runtimes import NAMES, find
-from wire.store.files import utc_text
 from wire.store.paths import Settings
 
 NEUTRAL = {"gemini": "{}\n", "cursor": "{}\n"}
@@ -273,14 +272,6 @@ def test_nobody_waits_beside_a_session_that_waits_for_its_hooks(team: Team) -> N
         headless = {"CLAUDE_CODE_ENTRYPOINT": entry}
         ended = team.spark.wire("hook", "claude-code", "wait", input=told(), env=headless, timeout=20)
         assert (ended.out, ended.err) == (b"", b"")
-
-
-def test_a_waiter_goes_when_the_runtime_is_gone(team: Team) -> None:
-    process = waiter(team.spark)
-    assert process.stdout is not None
-    process.stdout.close()
-    assert process.wait(10) == 0
-    process.stdout = None
 
 
 @pytest.mark.parametrize("args", [("--priority", "low"), ("--type", "receipt", "--re", "spark/mac/1")], ids=" ".join)
@@ -562,26 +553,21 @@ def test_each_run_is_recorded_also_the_short_ones(team: Team) -> None:
 # What is late
 
 
+LATER = "import time; real = time.time; time.time = lambda: real() + 2 * 3600;"
+"""Nothing arrives meanwhile, and no file changes: only the time does."""
+
+
 def test_what_is_late_is_told_once_on_both_sides(team: Team) -> None:
     for machine in (team.mac, team.spark):
         text_of(BEGIN[0], fire(machine, "claude-code", "session-start"))
-    soon = utc_text(time.time() + 2)
-    identity = arrive(team, "are you there?", "--ack-required", "--expires", soon)
-    eventually(lambda: utc_text(time.time()) > soon, what="its time is over")
-    forget_the_quiet(team.mac)
-    text = text_of(NEW[0], fire(team.mac, "claude-code", NEW[0].event))
+    identity = arrive(team, "are you there?", "--ack-required", "--expires", "1h")
+    text = text_of(NEW[0], run_patched(team.mac, LATER, "claude-code", NEW[0].event))
     assert f"Not answered in time: {identity}, due " in text
     assert "by spark; wire show" in text
-    silent(NEW[0], fire(team.mac, "claude-code", NEW[0].event))
+    assert identity not in run_patched(team.mac, LATER, "claude-code", NEW[0].event).stdout
     # Where it expired it is shown as what it is, and keeps no turn going any more.
-    assert "are you there?" in text_of(NEW[0], fire(team.spark, "claude-code", NEW[0].event))
-    silent(OWED[0], fire(team.spark, "claude-code", OWED[0].event))
-
-
-def forget_the_quiet(machine: Machine) -> None:
-    """Let the answers of the short way be old: time is what changed, and no file did."""
-    for file in machine.wire_home.glob("state/.hooks/sessions/*/quiet.json"):
-        file.unlink()
+    assert "are you there?" in text_of(NEW[0], run_patched(team.spark, LATER, "claude-code", NEW[0].event))
+    silent(OWED[0], run_patched(team.spark, LATER, "claude-code", OWED[0].event))
 
 
 def test_a_late_answer_is_asked_for_once_more(team: Team) -> None:
@@ -589,11 +575,10 @@ def test_a_late_answer_is_asked_for_once_more(team: Team) -> None:
     identity = arrive(team, "please review", "--ack-required")
     assert "please review" in text_of(NEW[0], fire(team.spark, "claude-code", NEW[0].event))
     assert identity in text_of(OWED[0], fire(team.spark, "claude-code", "stop"))
-    later = "import time; real = time.time; time.time = lambda: real() + 2 * 3600;"
-    text = text_of(NEW[0], run_patched(team.spark, later, "claude-code", NEW[0].event))
+    text = text_of(NEW[0], run_patched(team.spark, LATER, "claude-code", NEW[0].event))
     assert f"Overdue: {identity}, message, " in text
     assert "please review" not in text
-    assert f"Overdue: {identity}" not in run_patched(team.spark, later, "claude-code", NEW[0].event).stdout
+    assert f"Overdue: {identity}" not in run_patched(team.spark, LATER, "claude-code", NEW[0].event).stdout
 
 
 def test_a_damaged_book_of_receipts_does_not_keep_messages_away(team: Team) -> None:
@@ -672,3 +657,59 @@ def test_a_text_stays_below_what_the_runtime_takes_in_any_script(team: Team) -> 
             assert len(text.encode()) <= 7500
             shown += len(re.findall(r"^message ", text, re.M))
     assert shown == 4
+
+
+# Trouble while a hook is at work
+
+
+def test_what_was_told_and_could_not_be_noted_is_one_answer_and_is_told_again(team: Team) -> None:
+    row = next(row for row in NEW if row.runtime == "gemini")
+    silent(row, fire(team.spark, row.runtime, row.event))
+    arrive(team, "hello")
+    full = "import wire.hooks.mail as m; from wire.errors import DiskFull\n"
+    full += "def no(*_):\n raise DiskFull('no space')\nm.Mail.save = no"
+    assert "hello" in text_of(row, run_patched(team.spark, full, row.runtime, row.event))
+    assert last_run(team.spark, row.runtime, row.event)["problem"] == "told, and not noted: no space"
+    assert "hello" in text_of(row, fire(team.spark, row.runtime, row.event))
+    silent(row, fire(team.spark, row.runtime, row.event))
+
+
+def test_a_waiter_looks_again_after_it_could_not(team: Team) -> None:
+    process = waiter(team.spark)
+    (folder,) = (team.spark.wire_home / "state" / ".hooks" / "sessions").iterdir()
+    pin = teams.state(team.spark) / "pin.json"
+    time.sleep(1.5)  # past its first look
+    good = pin.read_bytes()
+    pin.write_bytes(b"damaged")
+    time.sleep(0.5)
+    assert process.poll() is None
+    pin.write_bytes(good)
+    arrive(team, "good morning")
+    _, err = process.communicate(timeout=30)
+    assert (process.returncode, err.count(b"good morning")) == (2, 1)
+    assert folder.is_dir()
+
+
+def test_a_waiter_whose_runtime_is_gone_is_no_failure(team: Team) -> None:
+    process = waiter(team.spark)
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.wait(10) == 0
+    process.stdout = None
+    assert last_run(team.spark, "claude-code", "wait") == {"outcome": "quiet", "problem": ""}
+
+
+def test_sessions_that_nobody_asks_for_any_more_are_swept(team: Team) -> None:
+    new = NEW[0]
+    for session in ("old", "young"):
+        silent(new, fire(team.spark, "claude-code", new.event, session))
+    arrive(team, "hello")
+    for session in ("old", "young"):
+        text_of(new, fire(team.spark, "claude-code", new.event, session))
+    top = team.spark.wire_home / "state" / ".hooks" / "sessions"
+    for path in [*(top / "claude-code.old").iterdir(), top / "claude-code.old"]:
+        os.utime(path, (time.time() - 40 * 86400,) * 2)
+    (top / "a stray file").touch()
+    text_of(BEGIN[0], fire(team.spark, "claude-code", "session-start", "next"))
+    assert {path.name for path in top.iterdir() if path.is_dir()} == {"claude-code.young", "claude-code.next"}
+    assert len(list((teams.state(team.spark) / "cursors").glob("spark.hook-*.json"))) == 2

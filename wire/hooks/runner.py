@@ -28,6 +28,8 @@ from wire.verbs.look import Item
 
 LOOK_AGAIN_SECONDS = 300.0
 """How long an answer holds while no file changes: the ages of messages and of the last look change by themselves."""
+LOOK_AGAIN_WAITING_SECONDS = 60.0
+"""How often a waiter looks while no file changes, in case that it could not when one did."""
 OVERDUE_LOOK_SECONDS = 900.0
 """Not to have looked for so long is worth a word; less than that is a nap of the machine."""
 MOST_WAIT_SECONDS = 86_340.0
@@ -221,9 +223,13 @@ class _Hook:
         """Hand a text over, and only then remember it. The session is held."""
         said = self._event.shape(self._event.native, telling.text)
         self._hand_over(said)
-        session.unsettle()
-        mail.save(telling.shown)
-        session.save(kept._replace(asked=(*kept.asked, *telling.asked), unwell=telling.unwell))
+        try:
+            session.unsettle()
+            mail.save(telling.shown)
+            session.save(kept._replace(asked=(*kept.asked, *telling.asked), unwell=telling.unwell))
+        except (WireError, OSError) as error:
+            # It was told, and will be once more: nothing else may be printed behind it.
+            self._problem = f"told, and not noted: {error}"
         return Outcome(said, "shown", self._problem)
 
     # Beside the session, and behind it
@@ -237,19 +243,30 @@ class _Hook:
         private_folder(session.folder)
         try:
             with locked(session.waiter, what="the waiter", timeout=0):
-                deadline = time.monotonic() + MOST_WAIT_SECONDS
-                self._pause(FIRST_PAUSE_SECONDS)
-                for _ in changes(here, self._until(deadline)):
-                    with session.held():
-                        mail, kept = _opened(here, session)
-                        telling = self._waking(mail, kept)
-                        if telling.text:
-                            return self._tell(mail, session, kept, telling)
-        except Busy:
-            return self._quiet()
-        except _Over:
-            return self._quiet()
+                pause = self._until(time.monotonic() + MOST_WAIT_SECONDS)
+                pause(FIRST_PAUSE_SECONDS)
+                for number, _ in enumerate(changes(here, pause, every=LOOK_AGAIN_WAITING_SECONDS)):
+                    woken = self._woken(here, session, patient=number > 0)
+                    if woken is not None:
+                        return woken
+        except (Busy, _Over, BrokenPipeError):
+            pass  # another one waits, the time is over, or the runtime is gone
         return self._quiet()
+
+    def _woken(self, here: Here, session: Session, *, patient: bool) -> Outcome | None:
+        """Tell the session what is worth waking it for; None where nothing is, or it could not be found out now."""
+        try:
+            with session.held():
+                mail, kept = _opened(here, session)
+                telling = self._waking(mail, kept)
+                return self._tell(mail, session, kept, telling) if telling.text else None
+        except WireError as error:
+            # What is wrong from the beginning is said at once. Later it may be a full disk, or a hook of the same
+            # session that takes its time: a waiter lives for a day, and looks again.
+            if not patient:
+                raise
+            self._problem = f"{error.reason}: {error.message}"
+            return None
 
     def _until(self, deadline: float) -> Pause:
         def pause(seconds: float) -> None:

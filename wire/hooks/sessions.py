@@ -149,6 +149,8 @@ def sweep(state_dir: str) -> list[Session]:
     gone = []
     with suppress(FileNotFoundError):
         for entry in os.scandir(top):
+            if not entry.is_dir(follow_symlinks=False):
+                continue
             newest = max((one.stat().st_mtime for one in os.scandir(entry.path)), default=entry.stat().st_mtime)
             if newest < limit:
                 gone.append(Session(entry.path))
