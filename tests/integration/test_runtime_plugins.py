@@ -53,7 +53,15 @@ LAST = "\nconsole.log(JSON.stringify(out))\nprocess.exit(0)\n"
 UNTIL = "\nfor (let n = 0; n < 300 && !out.prompts.length; n++) await new Promise((r) => setTimeout(r, 100))\n"
 
 
-def play(team: Team, tmp_path: Path, kind: str, script: str, *, env: dict[str, str | None] | None = None) -> Any:
+def play(
+    team: Team,
+    tmp_path: Path,
+    kind: str,
+    script: str,
+    *,
+    env: dict[str, str | None] | None = None,
+    argv: tuple[str, ...] = (),
+) -> Any:
     """Let a runtime's stand-in go through a script beside spark, and return what the plugin handed over."""
     text, scene = (asset("opencode.js"), OPENCODE) if kind == "opencode" else (asset("pi.ts"), PI)
     folder = tmp_path / "project"
@@ -68,7 +76,7 @@ def play(team: Team, tmp_path: Path, kind: str, script: str, *, env: dict[str, s
     environ = team.spark.environ(env)
     # A group of its own: what ends processes by a wrong number must not end the tests.
     ran = subprocess.run(
-        [NODE, "scene.mjs"],
+        [NODE, "scene.mjs", *argv],
         cwd=folder,
         env=environ,
         capture_output=True,
@@ -110,6 +118,23 @@ await send("charlie wakes")
     assert "charlie wakes" in prompts[1][1]
     assert "bravo must be answered" not in prompts[1][1]
     assert not list((team.spark.wire_home / "state" / ".hooks" / "sessions").iterdir())
+
+
+def test_opencode_that_ends_with_its_turn_takes_nothing_at_the_end(team: Team, tmp_path: Path) -> None:
+    """As `opencode run hello`: what a prompt brought then would be read by no model, and must stay unread."""
+    found = play(
+        team,
+        tmp_path,
+        "opencode",
+        """
+await call()
+await send("bravo must be answered", "--ack-required")
+await event("session.idle", { sessionID: "one" })
+""",
+        argv=("run", "hello"),
+    )
+    assert found["prompts"] == []
+    assert team.spark.json("inbox")["unread"] == 1
 
 
 def test_pi_is_told_with_the_turn_and_woken_by_a_message(team: Team, tmp_path: Path) -> None:
