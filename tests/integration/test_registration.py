@@ -91,6 +91,36 @@ def test_what_somebody_added_stays(mac: Machine) -> None:
     assert settings(path)["mcpServers"]["wire"] == entry
 
 
+@pytest.mark.parametrize("runtime", ["codex", "opencode", "cursor"])
+def test_an_entry_that_acts_for_another_agent_is_brought_up_to_date(mac: Machine, runtime: str) -> None:
+    path = mac.home / PLACES[runtime][0]
+    member = ENTRIES[runtime][0]
+
+    def words() -> list[str]:
+        entry = settings(path)[member]["wire"]
+        return entry["command"] if runtime == "opencode" else [entry["command"], *entry["args"]]
+
+    assert mac.json("hooks", "install", runtime, "--mcp")["mcp"]["changed"]
+    assert words() == ["wire", "mcp"]
+    pinned = ("hooks", "install", runtime, "--mcp", "--as", "mac", "--wire", "team")
+    drifted = mac.wire(*pinned, "--check", "--json", check=False)
+    assert (drifted.status, drifted.json()["mcp"]["state"]) == (1, "drifted")
+    assert mac.json(*pinned)["mcp"] == {"path": str(path), "state": "installed", "changed": True}
+    assert words() == ["wire", "mcp", "--as", "mac", "--wire", "team"]
+    assert mac.json(*pinned)["mcp"]["changed"] is False
+    if runtime == "cursor":
+        text = path.read_text().replace('"--wire"', '"--odd", "x", "--wire"')
+        path.write_text(text.replace('"args"', '"env": {"A": "b"}, "args"'))
+    assert mac.json("hooks", "install", runtime, "--mcp", "--as", "bot")["mcp"]["changed"]
+    assert words()[:4] == ["wire", "mcp", "--as", "bot"]
+    assert words()[-2:] == ["--wire", "team"]
+    if runtime == "cursor":
+        assert words()[4:6] == ["--odd", "x"]
+        assert settings(path)[member]["wire"]["env"] == {"A": "b"}
+    assert mac.json("hooks", "install", runtime, "--mcp")["mcp"]["changed"] is False, "nothing was asked for"
+    assert mac.json("hooks", "uninstall", runtime)["mcp"]["state"] == "missing"
+
+
 def test_another_server_of_that_name_is_left_alone(mac: Machine) -> None:
     path = mac.home / ".cursor" / "mcp.json"
     path.parent.mkdir()

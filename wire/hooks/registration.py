@@ -2,8 +2,9 @@
 
     report = install("gemini", scope)       `wire hooks install gemini --mcp`
 
-The entry is called `wire` and runs `wire mcp`, by name and not by a path of this machine; what somebody added to its
-arguments or its environment is theirs and stays. An entry of that name which runs something else is somebody else's.
+The entry is called `wire` and runs `wire mcp`, by name and not by a path of this machine. `--as` and `--wire` of the
+installing command stand in it, and one that acts for another agent is brought up to date; what else somebody added to
+its arguments or its environment stays. An entry of that name which runs something else is somebody else's.
 The rules for files are those of `wire.hooks.settingsfile`; Codex's is TOML, whose comments stay. pi has no such list.
 """
 
@@ -11,6 +12,7 @@ import json
 import os
 import stat
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from wire.errors import Corrupt, UsageError
@@ -40,7 +42,8 @@ def listed(runtime: str, scope: Scope) -> Listed:
     """
     environ, project = scope.settings.environ, scope.folder
     home = environ.get("HOME", "")
-    plain = {"command": _COMMAND, "args": list(_ARGS)}
+    args = [*_ARGS, *_chosen(scope)]
+    plain = {"command": _COMMAND, "args": args}
     match runtime:
         case "claude-code":
             own = environ.get("CLAUDE_CONFIG_DIR") or home
@@ -60,7 +63,7 @@ def listed(runtime: str, scope: Scope) -> Listed:
             given = environ.get("XDG_CONFIG_HOME", "")
             config = os.path.join(given if os.path.isabs(given) else os.path.join(home, ".config"), "opencode")
             own = project or environ.get("OPENCODE_CONFIG_DIR") or config
-            entry = {"type": "local", "command": [_COMMAND, *_ARGS], "enabled": True}
+            entry = {"type": "local", "command": [_COMMAND, *args], "enabled": True}
             return Listed(os.path.join(own, "opencode.json"), "mcp", entry)
     raise UsageError(f"{runtime} has no tool servers", reason="no-mcp", next_step=f"wire hooks install {runtime}")
 
@@ -74,6 +77,10 @@ def look(runtime: str, scope: Scope) -> Report:
         return report
     if not _is_ours(entry):
         return report._replace(state=State.FOREIGN, why=f"its server {NAME!r} is not `wire mcp`")
+    words, chosen = _words(entry), _chosen(scope)
+    for option, name in zip(chosen[::2], chosen[1::2], strict=True):
+        if name != _value(words, option):
+            return report._replace(state=State.DRIFTED, why=f"it does not say {option} {name}")
     return report._replace(state=State.INSTALLED)
 
 
@@ -95,28 +102,58 @@ def free(runtime: str, scope: Scope) -> Report:
 
 
 def install(runtime: str, scope: Scope) -> Report:
-    """Put the entry in; a second time changes nothing. Raises as `free`."""
-    report = free(runtime, scope)
-    if report.state is State.MISSING:
+    """Put the entry in, or bring it up to date; a second time changes nothing. Raises as `free`."""
+    right = free(runtime, scope).state is State.INSTALLED
+    if not right:
         _change(listed(runtime, scope), put=True)
-    return look(runtime, scope)._replace(changed=report.state is State.MISSING)
+    return look(runtime, scope)._replace(changed=not right)
 
 
 def uninstall(runtime: str, scope: Scope) -> Report:
     """Take our entry out and leave everything else; raises as `look`."""
     where = listed(runtime, scope)
-    ours = look(runtime, scope).state is State.INSTALLED
+    ours = look(runtime, scope).state in (State.INSTALLED, State.DRIFTED)
     if ours:
         _change(where, put=False)
     return look(runtime, scope)._replace(changed=ours)
 
 
-def _is_ours(entry: Any) -> bool:
-    if not isinstance(entry, Mapping):
-        return False
+def _chosen(scope: Scope) -> list[str]:
+    """Return the options of the installing command that say who is meant."""
+    settings = scope.settings
+    found = ["--as", settings.agent] if settings.agent and settings.agent_from == "--as" else []
+    return found + (["--wire", settings.wire] if settings.wire and settings.wire_from == "--wire" else [])
+
+
+def _words(entry: Mapping[str, Any]) -> list[str]:
+    """Return the words of an entry's command."""
     command = entry.get("command")
-    words = list(command) if isinstance(command, list) else [command, *(entry.get("args") or [])]
-    return [str(word) for word in words[:2]] == [_COMMAND, *_ARGS]
+    args = entry.get("args")
+    words = list(command) if isinstance(command, list) else [command, *(args if isinstance(args, list) else [])]
+    return [str(word) for word in words]
+
+
+def _value(words: list[str], option: str) -> str | None:
+    return next((value for name, value in pairwise(words) if name == option), None)
+
+
+def _is_ours(entry: Any) -> bool:
+    return isinstance(entry, Mapping) and _words(entry)[:2] == [_COMMAND, *_ARGS]
+
+
+def _changed(entry: Any, where: Listed) -> dict[str, Any]:
+    """Return our entry as it must be, with what somebody added to the one that is there."""
+    if not isinstance(entry, Mapping):
+        return dict(where.entry)
+    wanted = _words(where.entry)
+    rest = _words(entry)[len(_ARGS) + 1 :]
+    for option in wanted[len(_ARGS) + 1 :: 2]:
+        if option in rest:
+            at = rest.index(option)
+            del rest[at : at + 2]
+    words = [*wanted, *rest]
+    said = {"command": words} if isinstance(where.entry["command"], list) else {"command": words[0], "args": words[1:]}
+    return {**entry, **said}
 
 
 def _servers(where: Listed, settings: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -128,6 +165,12 @@ def _servers(where: Listed, settings: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _is_toml(path: str) -> bool:
     return path.endswith(".toml")
+
+
+def _table() -> Any:
+    import tomlkit
+
+    return tomlkit.table(is_super_table=True)
 
 
 def _read(path: str) -> Any:
@@ -152,12 +195,10 @@ def _change(where: Listed, *, put: bool) -> None:
     data = read_bytes(target)
     settings = _read(where.path)
     if put:
-        if _is_toml(where.path):
-            import tomlkit
-
-            settings.setdefault(where.member, tomlkit.table(is_super_table=True))[NAME] = dict(where.entry)
-        else:
-            settings.setdefault(where.member, {})[NAME] = dict(where.entry)
+        if where.member not in settings:
+            settings[where.member] = _table() if _is_toml(where.path) else {}
+        servers = settings[where.member]
+        servers[NAME] = _changed(servers.get(NAME), where)
     else:
         del settings[where.member][NAME]
         if not settings[where.member]:
