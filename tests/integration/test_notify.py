@@ -102,6 +102,7 @@ def test_what_the_agent_has_read_is_no_news(team: Team) -> None:
     team.mac.send("spark", "old, and read")
     team.settle()
     assert read(team.spark) == ["old, and read"]
+    team.mac.send("spark", '{"state": "idle"}', "--type", "heartbeat", "--json")
     fresh = team.mac.send("spark", "old, and unread")
     team.settle()
     configure(team.spark, command=[str(recorder(team.spark))])

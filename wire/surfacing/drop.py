@@ -26,6 +26,7 @@ from wire.protocol import strictjson
 from wire.protocol.line import LINE_MAX
 from wire.protocol.names import parse_id
 from wire.store.files import atomic_write, private_folder, store_error, utc_text
+from wire.verbs.inbox import SILENT
 from wire.verbs.look import Item
 from wire.verbs.reading import DEFAULT_READER, Filters
 from wire.verbs.render import card, one_line
@@ -242,11 +243,13 @@ def _keep(outbox: str, where: str, name: str, told: str) -> None:
 
 
 def show(wire: Wire, inbox: str) -> int:
-    """Write a file for each message that has none yet, and return how many."""
+    """Write a file for each message that has none yet, and return how many; a heartbeat asks for no reading."""
     found = wire.tail(Filters(), reader=READER)
     count = 0
     for item in found.items:
         found.save()  # what came before this one is on disk
+        if item.line.type in SILENT:
+            continue
         # Durable before the place moves: the folder is all that this agent has.
         atomic_write(os.path.join(inbox, file_name(item.id)), _page(item).encode("utf-8", "backslashreplace"))
         count += 1

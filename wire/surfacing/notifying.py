@@ -16,6 +16,7 @@ from wire.store.surfaces import Notify, Trouble
 from wire.surfacing import adapters
 from wire.surfacing.adapters import NotSurfaced, Pointer, Runner
 from wire.verbs.here import Here
+from wire.verbs.inbox import SILENT
 from wire.verbs.look import Item
 from wire.verbs.reading import DEFAULT_READER, Filters, tail
 
@@ -144,8 +145,10 @@ class _Known:
         self._cursors = cursors.load(here.places.cursors_dir, agent, DEFAULT_READER)
 
     def read(self, item: Item) -> bool:
-        """Return whether the agent's own reader was shown a message."""
+        """Return whether the agent's own reader was shown a message, or needs no reading of it."""
         line = item.line
+        if line.type in SILENT:
+            return True
         end = self._cursors.positions.get(line.channel)
         passed = end is not None and line.seq <= end.seq
         return passed or self._cursors.beyond.get(line.channel, {}).get(line.seq) == line.head
