@@ -68,7 +68,9 @@ def test_b13_any_names_of_branches(machines, remote, remote_default, local_defau
     for machine in (mac, spark):
         assert machine.json("status", check=False)["branch"] == "main"
         assert "branch main" in machine.wire("status", check=False).stdout
-    assert gitcmd.line(remote.path, "for-each-ref", "--format=%(refname)") == "refs/heads/main"
+    assert (
+        gitcmd.line(remote.path, "for-each-ref", "--format=%(refname)", "refs/heads", "refs/tags") == "refs/heads/main"
+    )
     mac.send("spark", "hello")
     mac.wire("sync")
     spark.wire("sync")
@@ -108,12 +110,12 @@ def test_b14_no_upstream_is_needed(team, how):
     for machine in team.machines:
         (machine.home / ".gitconfig").write_text(PUSH.format(how=how))
         assert b"branch." not in gitcmd.git(machine.clone(), "config", "--list", "--local")
-    before = gitcmd.line(team.remote.path, "for-each-ref", "--format=%(refname)")
+    before = gitcmd.line(team.remote.path, "for-each-ref", "--format=%(refname)", "refs/heads", "refs/tags")
     team.mac.send("spark", "there")
     team.spark.send("mac", "and back")
     team.sync_and_check()
     assert (read(team.spark), read(team.mac)) == (["there"], ["and back"])
-    assert gitcmd.line(team.remote.path, "for-each-ref", "--format=%(refname)") == before
+    assert gitcmd.line(team.remote.path, "for-each-ref", "--format=%(refname)", "refs/heads", "refs/tags") == before
 
 
 def newest(folder, pattern):
@@ -171,7 +173,9 @@ HARMS = {
     "the newest index of a pack is empty": lambda git_dir: os.truncate(newest(git_dir, "objects/pack/*.idx"), 0),
     "every pack is gone": lambda git_dir: [file.unlink() for file in git_dir.glob("objects/pack/*")],
     "all refs are empty": lambda git_dir: [os.truncate(file, 0) for file in git_dir.glob("refs/*/*") if file.is_file()],
-    "our refs are NUL": lambda git_dir: [file.write_bytes(bytes(41)) for file in git_dir.glob("refs/wire/*")],
+    "our refs are NUL": lambda git_dir: [
+        file.write_bytes(bytes(41)) for file in git_dir.glob("refs/wire/**/*") if file.is_file()
+    ],
     "HEAD is empty": lambda git_dir: os.truncate(git_dir / "HEAD", 0),
     "the configuration is NUL": lambda git_dir: (git_dir / "config").write_bytes(bytes(100)),
     "the index is NUL": lambda git_dir: (git_dir / "index").write_bytes(bytes(100)),

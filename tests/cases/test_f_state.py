@@ -29,6 +29,9 @@ REBUILT = (
     "locks/*/sent",
     "journal/*/*/*.jsonl",
     "signed/*",
+    "presences/*",
+    "receipts.sqlite",
+    "outlook",
 )
 """What is made anew, or does without: nothing that was accepted depends on it."""
 

@@ -153,7 +153,7 @@ def says_pushed(team, message_id):
         text = result.stdout + result.stderr
         claims += re.findall(r"pushed [1-9]\d*\b(?! (?:s|min|h|d) ago)|" + re.escape(message_id) + r"\W+pushed", text)
         claims += re.findall(r"\"(?:state|pushed)\":\"?[p1-9]\w*", text)
-        claims += re.findall(r"delivered", text)
+        claims += re.findall(r"\bdelivered", text)
     return claims
 
 

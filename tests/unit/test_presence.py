@@ -210,8 +210,8 @@ def test_what_an_agent_says_is_there_again(places: WirePlaces) -> None:
 def test_a_refusal_is_there_until_it_is_over(places: WirePlaces) -> None:
     store.refuse(places, None)
     assert store.refusal(places) is None
-    store.refuse(places, Refusal(1.0, 2.0, "hidden ref", 3.0))
-    assert store.refusal(places) == Refusal(1.0, 2.0, "hidden ref", 3.0)
+    store.refuse(places, Refusal(1.0, 2.0, "hidden ref", 3.0, True))
+    assert store.refusal(places) == Refusal(1.0, 2.0, "hidden ref", 3.0, True)
     store.refuse(places, None)
     assert store.refusal(places) is None
     Path(places.root, "presences", "refused.json").write_bytes(b'{"since":"x"}')

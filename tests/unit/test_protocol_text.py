@@ -13,7 +13,7 @@ from vectors import make_lines, world
 from vectors.forge import LINE, pae, unsigned
 from wire.keys.reasons import Reason
 from wire.keys.signatures import SIGNATURES_MAX
-from wire.protocol import chain, encoding, messages, names, strictjson
+from wire.protocol import chain, encoding, messages, names, presence, strictjson
 from wire.protocol.codes import Code
 from wire.protocol.line import LINE_MAX, SIGNATURE_MEMBER_BYTES, TRAILER_BYTES
 
@@ -93,6 +93,7 @@ def test_the_reserved_words() -> None:
     [
         (LINE_MAX, "A line"), (chain.SEGMENT_MAX, "A segment"), (wire.keys.document.DOCUMENT_MAX, "A document"),
         (SIGNATURES_MAX, "A signature file"), (4096, "A request"), (messages.REF_MAX, "A ref"),
+        (presence.PRESENCE_MAX, "A presence"),
         (wire.keys.document.POSITIONS_MAX, "Positions of a key"), (wire.keys.document.VERSION_MAX, "A version"),
     ],
 )  # fmt: skip

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from support import second, second_forms
+from support import second, second_forms, second_presence
 from vectors import generate
 from vectors.forge import expand
 from wire.errors import TrustError
 from wire.keys import requests
 from wire.keys.trust import Chain
-from wire.protocol import chain, encoding, line, names, strictjson
+from wire.protocol import chain, encoding, line, names, presence, strictjson
 
 FOLDER = Path(generate.__file__).parent
 FILES = {path.name: json.loads(path.read_bytes()) for path in FOLDER.glob("*.json")}
@@ -328,3 +328,17 @@ def test_requests(vector: dict[str, Any]) -> None:
     wire, raw, file = FILES["requests.json"]["wire"], expand(vector["request"]), vector["file"]
     assert refusal(lambda: requests.parse(raw, wire=wire, file_name=file)) == vector["verdict"]
     assert refusal(lambda: second_forms.request(raw, wire, file)) == vector["verdict"]
+
+
+@vectors("presence.json")
+def test_presences(vector: dict[str, Any]) -> None:
+    public, raw = encoding.unb64(FILES["presence.json"]["public"], 32), expand(vector["presence"])
+
+    def judge() -> None:
+        signed = presence.opened(raw)
+        if not encoding.verify(public, signed.signature, encoding.PRESENCE_TYPE, signed.body_bytes):
+            raise ValueError("SIGNATURE")
+        assert presence.parse(raw).raw == raw
+
+    assert refusal(judge) == vector["verdict"]
+    assert second_presence.presence(raw, public) == vector["verdict"]

@@ -15,6 +15,7 @@ from wire.errors import DONE, INTEGRITY, WireError
 from wire.gitio import redact_url
 from wire.store import config as configs
 from wire.store import incidents as store
+from wire.store.files import utc_text
 from wire.store.incidents import Incident
 from wire.store.paths import WirePlaces
 from wire.verbs.here import Here
@@ -180,6 +181,9 @@ def _print(found: Status) -> None:
         say(f"  {found.unpushed} message(s) are not on the remote yet{oldest}")
     if progress.waiting:
         say(f"  {progress.waiting} message(s) wait until their agent is approved")
+    if seen.refusal is not None:
+        since = utc_text(seen.refusal.since)
+        say(f"  the remote takes no presences since {since} ({safe(seen.refusal.why)}); a line shows life instead")
     owed = {one.channel: one for one in seen.owed}
     for channel in sorted({*pin.accepted, *owed}):
         end = pin.accepted.get(channel)
@@ -223,6 +227,8 @@ def _as_json(found: Status) -> dict[str, Any]:
         "oldest_unpushed": found.oldest_unpushed,
         "oldest_unpushed_age_s": None if found.oldest_unpushed is None else now - seconds_of(found.oldest_unpushed),
         "waiting_for_approval": progress.waiting,
+        "presence_refused": seen.refusal
+        and {"since": utc_text(seen.refusal.since), "tried": utc_text(seen.refusal.tried), "why": seen.refusal.why},
         "frozen": pin.frozen and {"code": pin.frozen.code, "since": pin.frozen.since},
         "forks": list(pin.forks),
         "channels": {

@@ -137,6 +137,11 @@ class Cadence:
         """The seconds that the tier promises between two looks."""
         return self.pace.tiers[self.tier]
 
+    @property
+    def next_interval(self) -> float:
+        """The seconds between two looks that the next slower tier promises."""
+        return self.pace.tiers[min(self.tier + 1, Tier.T3)]
+
     def looked(self, now: float, *, moved: bool, requests: int = 1, took: float | None = None) -> None:
         """Note a look that went well.
 
@@ -199,6 +204,19 @@ class Cadence:
         """Note that somebody wants a look now: a resume, the network, the remote itself, a person."""
         self.failures, self._waits = 0, False
         self._set(now)
+
+    def stir_gently(self, now: float, seconds: float) -> None:
+        """Look within so many seconds, without a change of tier: something small is there to be seen."""
+        if not self.failures:
+            self._set(min(self.due, now + seconds))
+
+    def beat(self, now: float) -> float:
+        """Return when a presence may be pushed by itself: at once, unless the requests of this hour are used up."""
+        return max(self._not_before, self._budget.free(now, 1, _KEPT))
+
+    def spent(self, now: float, requests: int) -> None:
+        """Note requests outside of a look."""
+        self._budget.spend(now, requests)
 
     # What happens to the tier.
 

@@ -2,6 +2,8 @@
 
 from wire.daemon.findings import WIRE, Finding
 from wire.daemon.judged import Judged
+from wire.daemon.report import TROUBLE
+from wire.gitio import GitFailed, Kind
 from wire.keys.trust import Chain
 from wire.store import incidents
 from wire.store.incidents import Incident
@@ -9,6 +11,25 @@ from wire.store.paths import WirePlaces
 
 CODES = frozenset({"PREFIX", "GAP", "FORCED", "TRUST", "TRUST_FORK", "TRUST_WITHHELD", "SHAPE", "KEY_UNKNOWN"})
 """Codes that tell of a state of the remote; the others tell of something that happened."""
+
+
+REMOTE = "remote"
+"""What tells incidents of the remote from those of this machine."""
+
+
+def remote_failed(error: GitFailed) -> list[Finding]:
+    """Return what is told of a fetch or push that failed; nothing where somebody asked for its end."""
+    if error.kind is Kind.CANCELLED:
+        return []
+    if error.kind in (Kind.CORRUPT, Kind.CLONE):
+        error.next_step = "wire repair"
+    evidence = {"kind": str(error.kind), "stderr": error.stderr}
+    return [Finding(TROUBLE.get(error.kind, "UNKNOWN"), WIRE, error.message, evidence, REMOTE, error.next_step)]
+
+
+def end_remote(places: WirePlaces) -> None:
+    """Note that fetch and push went well."""
+    incidents.end(places.incidents_dir, sorted({*TROUBLE.values(), "UNKNOWN"}), WIRE, REMOTE)
 
 
 def branch_gone(branch: str, verified: str) -> Finding:

@@ -6,7 +6,8 @@
     2-8 verify (`verify`)
     9   persist: incidents, accepted bytes, views, pin, verified ref, index
     10  only now is a line visible to readers
-    -   publish on the incoming tip; a lost race fetches and builds again
+    -   presences that came with it
+    -   publish on the incoming tip, with our own presences; a lost race fetches and builds again
     -   tidy the clone
 
 A kill between any two writes replays as nothing or as done: the pin alone says what was accepted, and it names objects
@@ -16,15 +17,16 @@ and files that were written before it.
 import time
 from collections.abc import Iterable, Mapping
 
-from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
-
+from wire.daemon.beating import Promise
 from wire.daemon.collect import collect, cut_back, take_over
-from wire.daemon.conditions import branch_gone, end_conditions
-from wire.daemon.findings import WIRE, Finding, raise_all
+from wire.daemon.conditions import branch_gone, end_conditions, end_remote, remote_failed
+from wire.daemon.findings import Finding, raise_all
 from wire.daemon.judged import Before, Judged, forks_in_force
 from wire.daemon.pending import Pending
+from wire.daemon.presence import Voices
 from wire.daemon.publish import heal_plan, plan, push, subject, write
-from wire.daemon.report import TROUBLE, Report
+from wire.daemon.races import RaceLost, gave_up, racing
+from wire.daemon.report import Report
 from wire.daemon.site import INCOMING_REF, OUTGOING_REF, VERIFIED_REF, Site
 from wire.daemon.tidy import tidy_where_needed
 from wire.daemon.verify import Verifier
@@ -37,21 +39,17 @@ from wire.store import incidents
 from wire.store.files import utc_now
 from wire.store.pin import Frozen, replace
 
-RACES = 8
-FETCH_MAX_BYTES = 512 * 1024 * 1024
 
-
-class _RaceLost(Exception):
-    """Somebody pushed between our fetch and our push."""
-
-
-def run(site: Site, *, fresh: bool = False, lock_timeout: float | None = None) -> Report:
+def run(
+    site: Site, *, fresh: bool = False, lock_timeout: float | None = None, promise: Promise | None = None
+) -> Report:
     """Run one cycle.
 
     Args:
         fresh: the remote was seen moments ago, so that new lines of ours may be pushed on the tip that is known
             before anything is fetched.
         lock_timeout: seconds to wait for another process's cycle.
+        promise: what our presences promise; None for who publishes none.
 
     Raises:
         WireError: the state of this machine cannot be used (pin, trust, keys, lock). Trouble with the remote is not
@@ -59,9 +57,20 @@ def run(site: Site, *, fresh: bool = False, lock_timeout: float | None = None) -
     """
     with site.cycle_lock(lock_timeout) if lock_timeout is not None else site.cycle_lock():
         try:
-            return _Cycle(site).run(fresh=fresh)
+            return _Cycle(site, promise).run(fresh=fresh)
         finally:
             site.blobs.trim()
+
+
+def beat(site: Site, promise: Promise, *, lock_timeout: float) -> int:
+    """Publish the presences that are due, at the price of one push, and return how many the remote took.
+
+    Raises:
+        GitFailed: the remote did not take them.
+        WireError: as `run`.
+    """
+    with site.cycle_lock(lock_timeout):
+        return _Cycle(site, promise).beat()
 
 
 def heal(site: Site) -> Report:
@@ -76,18 +85,10 @@ def heal(site: Site) -> Report:
         return _Cycle(site).heal()
 
 
-def _racing() -> Retrying:
-    return Retrying(
-        retry=retry_if_exception_type(_RaceLost),
-        stop=stop_after_attempt(RACES),
-        wait=wait_random_exponential(multiplier=0.1, max=3),
-        reraise=True,
-    )
-
-
 class _Cycle:
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, promise: Promise | None = None) -> None:
         self.site = site
+        self.voices = Voices(site, promise, self._tell)
         self.pin = site.pin()  # step 0
         self.chain = site.trust(self.pin)
         self.signers, self.unusable = site.approved(self.chain)
@@ -106,20 +107,24 @@ class _Cycle:
 
     def run(self, *, fresh: bool) -> Report:
         try:
+            self.report.alive += self.voices.show_life(self.pin, self.signers)
             self._collect()
             skip_fetch = fresh and self.pin.verified is not None and self._owes()
-            for attempt in _racing():
+            for attempt in racing():
                 with attempt:
                     if not skip_fetch:
                         self._fetch_and_verify()
                     skip_fetch = False
+                    self._listen()
                     self._publish()
-        except _RaceLost as lost:
-            self._raced(lost)
+            self._listen()
+            self.report.beats += self.beat()
+        except RaceLost as lost:
+            self.report.failure = gave_up(lost)
         except GitFailed as error:
             self._failed(error)
         else:
-            self._went_well()
+            end_remote(self.site.places)
         if self.report.tip is not None and self.report.frozen is None:
             self._tidy(self.pin.verified or self.report.tip)
         return self.report
@@ -127,11 +132,11 @@ class _Cycle:
     def heal(self) -> Report:
         try:
             self._collect()
-            for attempt in _racing():
+            for attempt in racing():
                 with attempt:
                     self._put_back()
-        except _RaceLost as lost:
-            self._raced(lost)
+        except RaceLost as lost:
+            self.report.failure = gave_up(lost)
             return self.report
         except GitFailed as error:
             self._failed(error)
@@ -196,20 +201,15 @@ class _Cycle:
 
     def _fetch(self) -> str | None:
         """Fetch into the quarantine ref and return the tip, or None when the remote has no such branch (step 1)."""
-        site = self.site
         try:
-            site.git.fetch(
-                self.pin.remote,
-                [f"+refs/heads/{self.pin.branch}:{INCOMING_REF}"],
-                max_bytes=FETCH_MAX_BYTES,
-            )
+            self.voices.fetch(self.pin, self.chain)
         except GitFailed as error:
             if error.kind is not Kind.NO_REF:
                 raise
             self.report.fetched = True
             return None
         self.report.fetched = True
-        return site.git.resolve(INCOMING_REF)
+        return self.site.git.resolve(INCOMING_REF)
 
     def _fetch_and_verify(self) -> None:
         tip = self._fetch()
@@ -273,6 +273,7 @@ class _Cycle:
         }
         self.report.pushed += sum(max(0, seq - self.pin.remote_seq.get(ch, 0)) for ch, seq in published.items())
         self.report.accepted.update({ch: len(lines) for ch, lines in judged.new.items() if ch not in judged.adopted})
+        self.report.heartbeats += self.voices.take(judged.new.values())
         self.chain = judged.chain
         before = self.signers
         self.signers, _ = self.site.approved(self.chain)
@@ -332,10 +333,18 @@ class _Cycle:
         self._persist({}, {}, commit, () if same else None)
 
     def _push(self, commit: str) -> None:
-        reason = push(self.site, self.pin, commit)
+        beats = self.voices.ready(self.pin, self.chain, self.signers, riding=True)
+        reason = push(self.site, self.pin, commit, beats)
         if reason is not None:
-            raise _RaceLost(reason)
+            raise RaceLost(reason)
         self.report.pushed_at = time.time()
+
+    def beat(self) -> int:
+        """Publish the presences that are due."""
+        return self.voices.alone(self.pin, self.chain, self.signers)
+
+    def _listen(self) -> None:
+        self.voices.listen(self.pin, self.chain, self.accepted, self.own)
 
     def _added(self, ends: Mapping[str, Position]) -> dict[str, int]:
         """Return how many lines of ours the remote lacks, per channel."""
@@ -352,7 +361,7 @@ class _Cycle:
             )
         self._settle(tip, self._judge(tip))
         if self._owes():
-            raise _RaceLost(f"the tip was {tip[:12]} right after {commit[:12]} was pushed")
+            raise RaceLost(f"the tip was {tip[:12]} right after {commit[:12]} was pushed")
 
     # Persist (step 9).
 
@@ -417,26 +426,10 @@ class _Cycle:
             self.report.raised += raise_all(self.site.places, self.findings, utc_now())
             self.findings.clear()
 
-    def _raced(self, lost: _RaceLost) -> None:
-        self.report.failure = StoreError(
-            f"others pushed first {RACES} times in a row ({lost}); nothing is lost, the next cycle goes on",
-            reason="race",
-        )
-
     def _failed(self, error: GitFailed) -> None:
         self.report.failure = error
-        if error.kind is Kind.CANCELLED:
-            return
-        code = TROUBLE.get(error.kind, "UNKNOWN")
-        evidence = {"kind": str(error.kind), "stderr": error.stderr}
-        if error.kind in (Kind.CORRUPT, Kind.CLONE):
-            error.next_step = "wire repair"
-        self.findings.append(Finding(code, WIRE, error.message, evidence, "remote", error.next_step))
+        self.findings += remote_failed(error)
         self._raise()
-
-    def _went_well(self) -> None:
-        codes = sorted({*TROUBLE.values(), "UNKNOWN"})
-        incidents.end(self.site.places.incidents_dir, codes, WIRE, "remote")
 
     def _tidy(self, tip: str) -> None:
         done = tidy_where_needed(self.site, self.pin.branch, tip, self.pin.tidied)

@@ -6,6 +6,7 @@ look is worth while. One thread uses it.
 
 import os
 import time
+from collections.abc import Mapping
 
 from wire.daemon import outbox, transport
 from wire.daemon.outbox import Outbox
@@ -23,6 +24,9 @@ POLL_SECONDS = 1.0
 class Eyes:
     """The looks of one worker.
 
+    Args:
+        more: further folders to be watched, each with the names that matter there.
+
     Attributes:
         watcher: whose events say when to look.
         seen: the last look at our own files.
@@ -30,7 +34,14 @@ class Eyes:
         rescan: when our own files were last looked at, seconds of the epoch.
     """
 
-    def __init__(self, places: WirePlaces, config: WireConfig, remote: Transport, watcher: Watcher) -> None:
+    def __init__(
+        self,
+        places: WirePlaces,
+        config: WireConfig,
+        remote: Transport,
+        watcher: Watcher,
+        more: Mapping[str, frozenset[str] | None] | None = None,
+    ) -> None:
         self.watcher = watcher
         self.seen = Outbox({}, {})
         self.tip: str | None = None
@@ -39,6 +50,8 @@ class Eyes:
         self._config = config
         self._remote = remote
         self._glanced: str | None = None
+        self._more = more or {}
+        self._presence: Mapping[str, bytes] = {}
 
     @property
     def interval(self) -> float:
@@ -52,8 +65,13 @@ class Eyes:
         # The stamp is written there: an event of it proves that events come.
         root = self._places.root
         wanted[root] = (wanted[root] or frozenset()) | {os.path.basename(self._places.progress_file)}
+        further = dict(self._more)
         if self._remote.path is not None:
-            wanted |= transport.folders(self._remote.path, self._config.branch)
+            further |= transport.folders(self._remote.path, self._config.branch)
+            further[transport.presence_folder(self._remote.path)] = None
+        for folder, names in further.items():
+            held = wanted.get(folder, frozenset())
+            wanted[folder] = None if held is None or names is None else held | names
         return self.watcher.arm(wanted)
 
     def look(self) -> bool:
@@ -74,9 +92,20 @@ class Eyes:
         tip = self.glance()
         return tip is not None and tip not in (self.tip, self._glanced)
 
+    def presence_moved(self) -> bool:
+        """Return whether a remote on this machine shows other presences than at the last call or the last round."""
+        before, self._presence = self._presence, self._presences()
+        return before != self._presence
+
+    def _presences(self) -> Mapping[str, bytes]:
+        # Our own are no news.
+        path = self._remote.path
+        return transport.presences(path, self._config.agents) if path is not None else {}
+
     def begin(self) -> str | None:
         """Take the glance that belongs to a round which begins, and return it."""
         self._glanced = self.glance()
+        self._presence = self._presences()
         return self._glanced
 
     def noted(self, tip: str | None, *, failed: bool) -> None:

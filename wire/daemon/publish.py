@@ -5,10 +5,12 @@ is the tip's. That is the rebase of single-writer files, and it touches no work 
 and illegal shapes below `_coordination/` disappear by it; nobody else's folder is touched.
 """
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from wire.daemon import beating
 from wire.daemon.accepted import Accepted, Blobs
+from wire.daemon.beating import Beat
 from wire.daemon.shape import ROOT, Kind, carried, classify
 from wire.daemon.site import OUTGOING_REF, Site
 from wire.gitio import Change, Drop, GitFailed, Put
@@ -100,13 +102,19 @@ def write(site: Site, base: str, parents: list[str], wanted: Plan, message: str)
     )
 
 
-def push(site: Site, pin: Pin, commit: str) -> str | None:
+def push(site: Site, pin: Pin, commit: str, beats: Sequence[Beat] = ()) -> str | None:
     """Push a commit to the wire's branch; return None when it is there, or why somebody else was first.
+
+    Args:
+        beats: presences that are pushed with it, in the same request.
 
     Raises:
         GitFailed: it could not be pushed, or was refused (`rejected`).
     """
-    result = site.git.push(pin.remote, f"{commit}:refs/heads/{pin.branch}")
+    branch = f"refs/heads/{pin.branch}"
+    results = beating.push(site, pin, beats, f"{commit}:{branch}")
+    result = results[branch]
+    beating.taken(site, beats, results, lines=result.status == "ok")
     if result.status == "rejected":
         raise GitFailed(f"the remote refused the push: {result.reason}", kind=Failure.REJECTED)
     return result.reason if result.status == "race" else None

@@ -33,6 +33,9 @@ class Report:
         accepted: number of lines accepted from others, per channel.
         collected: number of our own lines that became accepted, per channel.
         pushed: number of our lines that this cycle brought to the remote.
+        heartbeats: how many of the accepted lines only show that their author is alive.
+        alive: how many of our own lines only show that an agent is alive.
+        beats: how many presences were pushed by themselves.
         pushed_at: when the remote last took a push of this cycle, seconds of the epoch.
         waiting: lines of agents that are not approved yet.
         raised: incidents that are new or were counted again.
@@ -45,6 +48,9 @@ class Report:
     accepted: dict[str, int] = field(default_factory=dict)
     collected: dict[str, int] = field(default_factory=dict)
     pushed: int = 0
+    heartbeats: int = 0
+    alive: int = 0
+    beats: int = 0
     pushed_at: float | None = None
     waiting: dict[str, int] = field(default_factory=dict)
     raised: list[Incident] = field(default_factory=list)
@@ -53,5 +59,6 @@ class Report:
 
     @property
     def moved(self) -> bool:
-        """Whether anything was sent or received."""
-        return bool(self.accepted or self.collected or self.pushed)
+        """Whether anything was sent or received; what only shows that somebody is alive is no traffic."""
+        received, sent = sum(self.accepted.values()), max(sum(self.collected.values()), self.pushed)
+        return received > self.heartbeats or sent > self.alive

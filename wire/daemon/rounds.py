@@ -10,6 +10,7 @@ from contextlib import suppress
 
 from wire.daemon import cycle
 from wire.daemon.announce import announce
+from wire.daemon.beating import Promise
 from wire.daemon.findings import WIRE, Finding, raise_all
 from wire.daemon.report import TROUBLE, Report
 from wire.daemon.site import Site
@@ -24,11 +25,18 @@ SUBJECT = "local"
 _CODES = ("CORRUPT", "DISK_FULL", "UNKNOWN", "CLONE_STATE")
 
 
-def run(site: Site, *, fresh: bool = False, lock_timeout: float | None = None, tell: bool = True) -> Report:
+def run(
+    site: Site,
+    *,
+    fresh: bool = False,
+    lock_timeout: float | None = None,
+    tell: bool = True,
+    promise: Promise | None = None,
+) -> Report:
     """Run one round and return what it did and found.
 
     Args:
-        fresh, lock_timeout: see `cycle.run`.
+        fresh, lock_timeout, promise: see `cycle.run`.
         tell: whether to look for incidents that are to be told; where a cycle raised one, they are told anyway.
 
     Raises:
@@ -36,10 +44,11 @@ def run(site: Site, *, fresh: bool = False, lock_timeout: float | None = None, t
         WireError: this machine's state cannot be used; there is an incident about it.
     """
     try:
-        report = cycle.run(site, fresh=fresh, lock_timeout=lock_timeout)
+        report = cycle.run(site, fresh=fresh, lock_timeout=lock_timeout, promise=promise)
         incidents.end(site.places.incidents_dir, _CODES, WIRE, SUBJECT)
         if (tell or any(one.integrity for one in report.raised)) and announce(site, utc_now()):
-            _add(report, cycle.run(site, fresh=report.failure is None, lock_timeout=lock_timeout))
+            more = cycle.run(site, fresh=report.failure is None, lock_timeout=lock_timeout, promise=promise)
+            _add(report, more)
     except Busy:
         raise
     except WireError as error:
@@ -52,6 +61,11 @@ def run(site: Site, *, fresh: bool = False, lock_timeout: float | None = None, t
     return report
 
 
+def beat(site: Site, promise: Promise, *, lock_timeout: float) -> int:
+    """Publish the presences that are due between two rounds, and return how many the remote took; see `cycle.beat`."""
+    return cycle.beat(site, promise, lock_timeout=lock_timeout)
+
+
 def _add(report: Report, more: Report) -> None:
     """Take a second cycle into the report of the first."""
     report.tip = more.tip or report.tip
@@ -60,6 +74,9 @@ def _add(report: Report, more: Report) -> None:
         for channel, count in theirs.items():
             mine[channel] = mine.get(channel, 0) + count
     report.pushed += more.pushed
+    report.heartbeats += more.heartbeats
+    report.alive += more.alive
+    report.beats += more.beats
     report.waiting = more.waiting
     report.raised += more.raised
     report.failure = more.failure

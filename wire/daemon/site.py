@@ -10,12 +10,14 @@ cycle reads the pin anew, since a command may have changed it meanwhile. What it
 by its hash, or is compared with the disk.
 """
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from wire.daemon.accepted import REF as ACCEPTED_REF
 from wire.daemon.accepted import Accepted, Blobs, Listing
+from wire.daemon.ledger import BEAT, HEARD, Ears
 from wire.errors import IdentityError, TrustError, UsageError, WireError
 from wire.gitio import Git
 from wire.keys import keyfile
@@ -44,6 +46,7 @@ class Site:
     Attributes:
         blobs, listing: what was read of the accepted commits; ids name it, so that it stays true.
         signatures: which files of the clone were as they must be when they were last looked at.
+        ears: what this process remembers about the remote's presences.
     """
 
     settings: Settings
@@ -53,6 +56,7 @@ class Site:
     blobs: Blobs
     listing: Listing = field(default_factory=Listing)
     signatures: Signatures = field(default_factory=Signatures)
+    ears: Ears = field(default_factory=Ears)
 
     @classmethod
     def open(cls, settings: Settings, config: WireConfig) -> "Site":
@@ -85,7 +89,8 @@ class Site:
         """Clear our own refs of what a kill or a loss of power left: locks of nobody, and files without an id."""
         self.git.clear_locks()
         own = (ACCEPTED_REF, VERIFIED_REF, INCOMING_REF, OUTGOING_REF)
-        if not self.git.clear_broken([*own, f"refs/heads/{self.config.branch}"]):
+        beside = [folder + name for folder in (HEARD, BEAT) for name in self._names(folder)]
+        if not self.git.clear_broken([*own, *beside, f"refs/heads/{self.config.branch}"]):
             return
         # The pin says what they were. Where that cannot be read either, the cycle itself finds out and says so.
         with suppress(WireError):
@@ -93,6 +98,12 @@ class Site:
             for name, commit in ((ACCEPTED_REF, pin.accepted_commit), (VERIFIED_REF, pin.verified)):
                 if commit is not None:
                     self.git.update_ref(name, commit)
+
+    def _names(self, folder: str) -> list[str]:
+        try:
+            return os.listdir(os.path.join(self.places.git_dir, folder))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
 
     def pin(self) -> Pin:
         """Return the pin as it is on disk now, at the remote that the configuration names.

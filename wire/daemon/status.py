@@ -13,12 +13,13 @@ from typing import NamedTuple
 from wire.errors import DONE, FAILED, INTEGRITY, REMOTE, StoreError
 from wire.gitio import REMOTE_KINDS
 from wire.protocol.line import parse
-from wire.store import incidents, journal, surfaces
+from wire.store import incidents, journal, presences, surfaces
 from wire.store.config import WireConfig
 from wire.store.files import is_locked, lock_holder, utc_text
 from wire.store.incidents import Incident
 from wire.store.paths import WirePlaces
 from wire.store.pin import Frozen, Pin
+from wire.store.presences import Refusal
 from wire.store.progress import ALIVE_SECONDS, Progress
 
 RUNNING, STUCK, STOPPED = "running", "stuck", "stopped"
@@ -46,6 +47,7 @@ class Snapshot:
     owed: Sequence[Owed]
     incidents: Sequence[Incident]
     unsurfaced: Sequence[surfaces.Trouble] = ()
+    refusal: Refusal | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,7 @@ def snapshot(places: WirePlaces, config: WireConfig, pin: Pin) -> Snapshot:
         [_owed(places, pin, channel) for channel in _own_channels(places, config)],
         [one for one in incidents.list_(places.incidents_dir) if one.state != incidents.RESOLVED],
         surfaces.troubles(places, config.notify, config.drop),
+        presences.refusal(places),
     )
 
 

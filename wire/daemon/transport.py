@@ -8,13 +8,19 @@ A glance is a hint: it says whether a look is worth while, and nothing is ever a
 tell (another form of storage, somebody else's rights) the ordinary looks go on.
 """
 
+import itertools
 import os
 import re
+from collections.abc import Collection
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
+from wire.gitio import REPLACEABLE
+from wire.protocol.names import valid_name
+
 _OID = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
 _PACKED_MAX = 4 << 20
+_PRESENCES_MAX = 256
 
 
 class Transport(NamedTuple):
@@ -78,6 +84,29 @@ def glance(path: str, branch: str) -> str | None:
         return None
     found = re.search(rb"^([0-9a-f]{40,64}) " + re.escape(name.encode()) + rb"$", packed, re.MULTILINE)
     return found[1].decode("ascii") if found and _OID.match(found[1]) else None
+
+
+def presence_folder(path: str) -> str:
+    """Return the folder of a local remote in which presences show."""
+    return os.path.join(_git_dir(path), *REPLACEABLE.rstrip("/").split("/"))
+
+
+def presences(path: str, without: Collection[str]) -> dict[str, bytes]:
+    """Return what the presence refs of a local remote hold, by agent, without some; at most `_PRESENCES_MAX` of them.
+
+    Those that are packed do not show: whoever publishes next has a file again.
+    """
+    folder = presence_folder(path)
+    found = {}
+    try:
+        with os.scandir(folder) as entries:
+            for entry in itertools.islice(entries, _PRESENCES_MAX):
+                if valid_name(entry.name) and entry.name not in without and entry.is_file(follow_symlinks=False):
+                    with open(entry.path, "rb") as file:
+                        found[entry.name] = file.read(80)
+    except OSError:
+        return {}
+    return found
 
 
 def _git_dir(path: str) -> str:

@@ -1,6 +1,7 @@
 """One wire, served by one thread: waiting for something to do, and doing it.
 
     wait        for own lines, for the remote where it is on this machine, for the time, for somebody who asks
+    beat        our presences by themselves, where they changed and no round takes them along (see `pulse`)
     gather      where lines come faster than they can be pushed, until they pause, five seconds at most
     round       `rounds.run`: collect, fetch, verify, publish, tell
     look again  what changed meanwhile is worth another round: nothing that happens during one is lost
@@ -21,11 +22,13 @@ from typing import Any
 
 from wire.daemon import rounds, transport, upkeep
 from wire.daemon.accounting import Accounting
+from wire.daemon.beating import Promise
 from wire.daemon.cadence import Cadence, Pace
 from wire.daemon.claim import Claim
 from wire.daemon.eyes import Eyes
 from wire.daemon.logs import Log
 from wire.daemon.outbox import Outbox
+from wire.daemon.pulse import Pulse
 from wire.daemon.report import Report
 from wire.daemon.site import Site
 from wire.daemon.stamp import stamp
@@ -33,6 +36,7 @@ from wire.daemon.telling import Teller, interrupted
 from wire.daemon.watch import Watcher
 from wire.errors import Busy, RemoteError, StoreError, WireError
 from wire.gitio import GitFailed
+from wire.store import presences
 from wire.store.config import WireConfig
 from wire.store.paths import Settings
 from wire.store.progress import BEAT_SECONDS, Progress
@@ -43,6 +47,8 @@ GATHER_SECONDS = 0.3
 """The pause between lines after which a stream of them counts as over; it doubles while the stream goes on."""
 STREAM_SECONDS = 0.15
 """Lines that come this soon after a round that sent some are a stream, however fast they could be pushed."""
+PRESENCE_SECONDS = 1.0
+"""How soon presences of others are fetched where it shows that there are new ones."""
 GATHER_MOST = 5.0
 """How long a line waits at most for others to be pushed with it."""
 LOCK_SECONDS = 60.0
@@ -80,7 +86,8 @@ class Worker(threading.Thread):
             lambda why: self._told.say("warning", "watch", mode="polling", why=why),
             off=settings.environ.get("WIRE_WATCH") == "off",
         )
-        self._eyes = Eyes(self._places, config, remote, self._watcher)
+        self._pulse = Pulse(self._places, config.agents)
+        self._eyes = Eyes(self._places, config, remote, self._watcher, self._pulse.folders())
         self._accounting = Accounting(self._site)
         self._stamping = threading.Lock()
         self._asked = ""
@@ -200,10 +207,45 @@ class Worker(threading.Thread):
                 if why == "lines" and self._pressed:
                     self._gather()
                 return why
-            pause = min(self._cadence.due - now, self._eyes.interval)
+            if self._eyes.presence_moved():
+                self._cadence.stir_gently(now, PRESENCE_SECONDS)
+            pause = min(self._cadence.due - now, self._eyes.interval, self._beat_in(now))
+            if pause <= 0:
+                self._beat_alone(now)
+                continue
             self._promise = now + pause + SLACK_SECONDS
             self._bell.wait(pause)
         return why
+
+    def _beat_in(self, now: float) -> float:
+        """Return in how many seconds our presences are worth a push of their own."""
+        if self._seen_at is None or self._told.failure:
+            return self._eyes.interval  # who could not look knows nothing to say, and cannot say it
+        self._pulse.look(now)
+        due = self._pulse.due
+        return self._eyes.interval if due is None else max(due, self._cadence.beat(now)) - now
+
+    def _beat_alone(self, now: float) -> None:
+        self._promise = now + ROUND_SECONDS
+        try:
+            count = rounds.beat(self._site, self._promised(eager=True), lock_timeout=LOCK_SECONDS)
+        except (WireError, OSError) as error:
+            self._pulse.failed(time.monotonic())
+            self._told.say("info", "presence", failed=str(error))
+        else:
+            if count:
+                self._pulse.beaten(time.monotonic())
+            elif presences.refusal(self._places) is not None:
+                self._pulse.rest()
+            else:
+                self._pulse.failed(time.monotonic())
+            self._told.say("debug", "presence", pushed=count)
+        self._cadence.spent(now, 1)
+
+    def _promised(self, *, eager: bool = False) -> Promise:
+        """Return what our presences may promise: the next slower tier's interval, since quiet may bring it."""
+        cadence = self._cadence
+        return Promise(cadence.name, cadence.next_interval, cadence.interval * (1 + cadence.pace.jitter), eager)
 
     def _take_request(self, now: float) -> str:
         asked, self._asked = self._asked, ""
@@ -254,6 +296,7 @@ class Worker(threading.Thread):
                 fresh=fresh and not self._told.failure,
                 lock_timeout=LOCK_SECONDS,
                 tell=began >= self._tell_at,
+                promise=self._promised(),
             )
         except Busy as error:
             # A command is at work: it does what we were about to do.
@@ -374,5 +417,5 @@ class Worker(threading.Thread):
 
 
 def _requests(report: Report) -> int:
-    """Return how many requests the remote had to answer, about."""
-    return 3 if report.pushed_at is not None else 1
+    """Return how many requests the remote had to answer, about; presences that went by themselves took one more."""
+    return (3 if report.pushed_at is not None else 1) + bool(report.beats)

@@ -25,6 +25,7 @@ from wire.gitio.git import OLDEST_GIT, Git, RefUpdate
 from wire.gitio.packing import Counts
 from wire.gitio.parse import Change, Commit, Entry, History, PushResult
 from wire.gitio.remote import REPLACEABLE, leave_connections
+from wire.gitio.tips import file_in, refs_below
 
 __all__ = [
     "OLDEST_GIT",
@@ -46,9 +47,11 @@ __all__ = [
     "Result",
     "blob_id",
     "discover",
+    "file_in",
     "leave_connections",
     "printable",
     "redact_url",
+    "refs_below",
     "told_url",
     "without_credentials",
     "work_trees",

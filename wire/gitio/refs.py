@@ -1,4 +1,4 @@
-"""Read one ref from its file, where git keeps it in a file of its own; everything else is git's to answer.
+"""Read refs from their files, where git keeps them in files; everything else is git's to answer.
 
 A cycle asks for a handful of refs, and a child for each would be a good part of what it costs. What is read here is
 what `git rev-parse` reads first, too: a loose file wins over `packed-refs`. A ref that is not there, or not in this
@@ -34,11 +34,42 @@ def resolve(git_dir: str, name: str) -> str | None:
     return None
 
 
-def _read(git_dir: str, name: str) -> bytes:
-    if _NAME.fullmatch(name) is None:
-        return b""
+def below(git_dir: str, folder: str) -> dict[str, str] | None:
+    """Return the refs below a folder (`refs/wire/heard/`) with their ids; None where the files do not tell.
+
+    A name that is no plain one is told as it is; what it holds need not be an id then, and it is left out.
+    """
+    if os.path.isdir(os.path.join(git_dir, "reftable")):
+        return None
+    found = {}
     try:
-        descriptor = os.open(os.path.join(git_dir, name), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(os.path.join(git_dir, "packed-refs"), "rb") as file:
+            packed = file.read()
+    except FileNotFoundError:
+        packed = b""
+    except OSError:
+        return None
+    prefix = os.fsencode(folder)
+    for line in packed.split(b"\n") if prefix in packed else ():
+        oid, _, told = line.partition(b" ")
+        if told.startswith(prefix) and _ID.fullmatch(oid + b"\n"):
+            found[os.fsdecode(told)] = oid.decode("ascii")
+    for top, _, names in os.walk(os.path.join(git_dir, folder)):
+        for name in names:
+            path = os.path.join(top, name)
+            ref = os.path.relpath(path, git_dir)
+            if (data := _ID.fullmatch(_read_file(path))) is not None:
+                found[ref] = data[1].decode("ascii")
+    return found
+
+
+def _read(git_dir: str, name: str) -> bytes:
+    return _read_file(os.path.join(git_dir, name)) if _NAME.fullmatch(name) is not None else b""
+
+
+def _read_file(path: str) -> bytes:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return b""
     try:

@@ -22,5 +22,6 @@ class Code(StrEnum):
     FORK = "FORK"
     SCHEMA = "SCHEMA"
     SPLIT_VIEW = "SPLIT_VIEW"
+    PRESENCE = "PRESENCE"
     STATE_LOST = "STATE_LOST"
     CLONED = "CLONED"

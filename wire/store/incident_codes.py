@@ -107,6 +107,11 @@ _INTEGRITY = {
         NOTHING,
         "compare `wire status` with that person, by another way than this wire; the host may show two histories",
     ),
+    "PRESENCE": CodeInfo(
+        "a presence at the remote that does not count, or an old one again",
+        NOTHING,
+        f"nothing has to be done, what was heard before stays; {_SHOW}",
+    ),
     "STATE_LOST": CodeInfo(
         "lines of an agent of this machine came back that this machine had forgotten",
         NOTHING,

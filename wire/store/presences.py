@@ -62,12 +62,14 @@ class Refusal(NamedTuple):
         tried: when it was last tried.
         why: the remote's own words.
         told: when the agents of this machine last showed life by a line instead.
+        lines: whether it took lines since the first refusal, so that it is presences that it refuses.
     """
 
     since: float
     tried: float
     why: str
     told: float = 0.0
+    lines: bool = False
 
 
 def load(places: WirePlaces) -> dict[str, Heard]:
@@ -164,11 +166,10 @@ def refusal(places: WirePlaces) -> Refusal | None:
     data = read_bytes(os.path.join(_folder(places), _REFUSED))
     try:
         found = json.loads(data) if data else None
-        return (
-            Refusal(float(found["since"]), float(found["tried"]), str(found["why"]), float(found["told"]))
-            if found
-            else None
-        )
+        if not found:
+            return None
+        since, tried, told = (float(found[name]) for name in ("since", "tried", "told"))
+        return Refusal(since, tried, str(found["why"]), told, found["lines"] is True)
     except (ValueError, TypeError, KeyError):
         return None
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from wire import setup
-from wire.daemon import cycle, rounds, trusting
+from wire.daemon import beating, cycle, rounds, trusting
 from wire.daemon import repair as repairing
 from wire.daemon.accounting import Accounting
 from wire.daemon.repair import Repaired
@@ -42,7 +42,7 @@ def sync(here: Here) -> Report:
         WireError: this machine's state cannot be used.
     """
     site = _site(here)
-    report = rounds.run(site, lock_timeout=CYCLE_LOCK_SECONDS)
+    report = rounds.run(site, lock_timeout=CYCLE_LOCK_SECONDS, promise=beating.by_hand(here.places))
     stamp(here.places, report)
     # Whoever shows receipts brings them up to date as well, and tells of trouble with them.
     Accounting(site).bring_up()
