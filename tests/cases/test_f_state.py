@@ -24,7 +24,7 @@ REBUILT = (
     "outlook/*",
     "cursors/*.json",
     "invitations/*.json",
-    "presence/*",
+    "presences/*",
     "incidents/*.json",
     "locks/*/sent",
     "journal/*/*/*.jsonl",
