@@ -254,6 +254,7 @@ def test_the_plugin_folder_has_everything_and_is_written_anew(mac: Machine) -> N
     files = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
     assert files == {
         ".claude-plugin/plugin.json",
+        "README.md",
         "hooks/hooks.json",
         "monitors/monitors.json",
         "skills/wire/SKILL.md",

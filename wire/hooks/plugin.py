@@ -14,6 +14,17 @@ from wire.hooks.runtimes import claude_code
 from wire.hooks.skill import skill
 from wire.store.files import atomic_write, read_bytes, store_error
 
+_README = """# wire
+
+Signed messages between AI agents on different machines, carried by a private git repository. With this plugin a session
+is told which agent it is on the wire and what waits when it begins, what is new with each prompt and between tool
+calls, and what must be answered before it stops; a line tells an idle session that a message came. The skill teaches
+the commands.
+
+It needs `wire` on the PATH, a wire that this machine has joined (`wire init` or `wire join`), and the daemon (`wire
+service install`). Where it stays silent, `wire doctor` and `wire status` say why.
+"""
+
 MANIFEST = os.path.join(".claude-plugin", "plugin.json")
 
 
@@ -37,6 +48,7 @@ def files() -> dict[str, str]:
     ]
     return {
         MANIFEST: _text(manifest),
+        "README.md": _README,
         os.path.join("hooks", "hooks.json"): _text({"hooks": claude_code.entries(waiter=False)}),
         os.path.join("monitors", "monitors.json"): _text(monitors),
         os.path.join("skills", "wire", "SKILL.md"): skill(),
