@@ -336,7 +336,7 @@ def test_g11_a_follower_runs_on_across_an_untrusted_line(team):
     team.mac.wire("sync", check=False)
     team.spark.wire("sync", check=False)
     shown = follower.stdout.readline()
-    while b" incident " in shown:  # what the machines tell each other
+    while b" incident, " in shown:  # what the machines tell each other
         shown = follower.stdout.readline()
     assert b"good 3" in shown
     assert b"who am I" not in team.remote.show(path(CHANNEL))
