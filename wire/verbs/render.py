@@ -34,6 +34,8 @@ _INVISIBLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0d\uffa0\U000e0100-\U000e01ef]"
 )
 """Letters and marks that show nothing: a text could carry another one in them."""
+_MARKS = ("Mn", "Me")
+_MOST_MARKS = 8
 _JOINER = "\u200d"
 _STYLES = "\ufe0e\ufe0f"
 _MODIFIERS = ("\U0001f3fb", "\U0001f3ff")
@@ -96,15 +98,22 @@ def age(seconds: float | None) -> str:
 
 def facts(item: "Item", now: float | None = None) -> str:
     """Return what is known of a message on one line, in our words alone: id, type, age, and what its author asks."""
-    return ", ".join([f"{item.id} {item.line.type}", f"{age(age_of(item, now))} ago", *asked(item), *item.flags])
+    kind = "of an unknown type" if _own_type(item) else item.line.type
+    return ", ".join([f"{item.id} {kind}", f"{age(age_of(item, now))} ago", *asked(item), *item.flags])
+
+
+def _own_type(item: "Item") -> str:
+    """Return a type that only its author knows: words of a stranger, which belong to the text; empty for ours."""
+    from wire.protocol.messages import TYPES
+
+    return "" if item.line.type in TYPES else item.line.type
 
 
 def line(item: "Item", limit: int = 2000) -> str:
     """Return one message on one line: facts, whose text it is, and the text, cut at `limit` characters."""
     if item.members is None:
         return f"{facts(item)} (cannot be shown: {quoted(item.why)})"
-    subject = f"{quoted(item.members['subject'])}: " if "subject" in item.members else ""
-    return f"{facts(item)} ({_label(item)}): {subject}{quoted(body_text(item.members, compact=True), limit)}"
+    return f"{facts(item)} ({_label(item)}): {_title(item)}{quoted(body_text(item.members, compact=True), limit)}"
 
 
 def excerpt(item: "Item", texts: Sequence[str], limit: int = 300) -> str:
@@ -115,8 +124,14 @@ def excerpt(item: "Item", texts: Sequence[str], limit: int = 300) -> str:
     found = [at for one in texts if (at := text.casefold().find(one.casefold())) >= 0]
     start = max(min(found, default=0) - limit // 3, 0)
     part = ("…" if start else "") + quoted(text[start:], limit)
-    subject = f"{quoted(item.members['subject'])}: " if "subject" in item.members else ""
-    return f"{facts(item)} ({_label(item)}): {subject}{part}"
+    return f"{facts(item)} ({_label(item)}): {_title(item)}{part}"
+
+
+def _title(item: "Item") -> str:
+    """Return what stands before the text on one line: a type that we do not know, and the subject."""
+    kind = f"[{_own_type(item)}] " if _own_type(item) else ""
+    subject = (item.members or {}).get("subject")
+    return kind + (f"{quoted(subject)}: " if subject else "")
 
 
 def _label(item: "Item") -> str:
@@ -161,6 +176,8 @@ def card(item: "Item", limit: int = CARD_CHARACTERS, *, now: float | None = None
         return "\n".join([*lines, f"it cannot be shown: {quoted(item.why)}"])
     lines[1] += "".join(f", {name} {members[name]}" for name in ("re", "thread") if name in members)
     lines[1] += f"; {_label(item)}:"
+    if _own_type(item):
+        lines.append(f"{MARK}type: {_own_type(item)}")
     if "subject" in members:
         lines.append(f"{MARK}subject: {quoted(members['subject'], 400)}")
     if "body" in members:
@@ -290,7 +307,12 @@ def _joins(text: str, at: int) -> bool:
         while start > 0 and _FLAGS[0] <= text[start - 1] <= _FLAGS[1]:
             start -= 1
         return (at - start) % 2 == 1
-    return unicodedata.category(after) in ("Mn", "Mc", "Me")
+    return unicodedata.category(after) in (*_MARKS, "Mc") and not _is_piled(text, at)
+
+
+def _is_piled(text: str, at: int) -> bool:
+    """Return whether so many marks stand before a place that no script puts one more on the same letter."""
+    return at >= _MOST_MARKS and all(unicodedata.category(one) in _MARKS for one in text[at - _MOST_MARKS : at])
 
 
 def _untagged(text: str) -> str:
@@ -316,9 +338,11 @@ def _visible(text: str, at: int) -> str:
             shaped = (shaped or before in (*_STYLES,)) and bool(after) and unicodedata.category(after) == "So"
             shaped = shaped or _is_indic(before)
         return character if shaped else _code(character)
-    if unicodedata.category(character) in _HIDDEN or _INVISIBLE.match(character):
+    category = unicodedata.category(character)
+    if category in _HIDDEN or _INVISIBLE.match(character):
         return _code(character)
-    return character
+    # A pile of marks would cover the lines above and below it.
+    return _code(character) if category in _MARKS and _is_piled(text, at) else character
 
 
 def _is_indic(character: str) -> bool:
