@@ -317,6 +317,30 @@ def test_an_answer_that_nobody_took_leaves_the_message_unread(team: Team) -> Non
     assert read(team.spark, "--peek") == ["hello"]
 
 
+def test_what_is_no_message_of_the_protocol_ends_no_session(team: Team) -> None:
+    process = team.spark.spawn("mcp", stdin=subprocess.PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    garbage = (b"hello\n", b"{\n", b"[]\n", b'{"jsonrpc": "2.0", "id": 1, "method": 5}\n', b"\xff\xfe\x00\n", b"\n")
+    begin = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
+    for line in garbage:
+        process.stdin.write(line)
+    process.stdin.write(
+        json.dumps({"jsonrpc": "2.0", "id": "i", "method": "initialize", "params": begin}).encode() + b"\n"
+    )
+    process.stdin.write(b'{"jsonrpc": "2.0", "method": "notifications/initialized"}\n')
+    ask = {"jsonrpc": "2.0", "id": "s", "method": "tools/call", "params": {"name": "status", "arguments": {}}}
+    process.stdin.write(json.dumps(ask).encode() + b"\n")
+    process.stdin.flush()
+    answers = {}
+    while "s" not in answers:
+        answer = json.loads(process.stdout.readline())
+        answers[answer.get("id")] = answer
+    assert answers["s"]["result"]["structuredContent"]["agent"] == "spark"
+    process.stdin.close()
+    assert process.wait(20) == 0
+
+
 def test_without_the_extra_it_says_how_to_get_it(team: Team) -> None:
     """The package is hidden as if it were not installed."""
     hidden = team.folder / "hidden"
