@@ -83,6 +83,46 @@ def test_a_message_goes_out_and_its_answer_comes_back(team: Team) -> None:
     }
 
 
+def test_a_sender_sees_how_far_its_message_came(team: Team) -> None:
+    """With real daemons: nothing is told before it is proved, and then it is."""
+    team.mac.start_daemon()
+    team.spark.start_daemon()
+    with harness(team.mac) as mac, harness(team.spark) as spark:
+        sent = mac.data("send", to="spark", body="ready?", ack_required=True, subject="release", expires="1h")["id"]
+
+        def state() -> str:
+            (one,) = mac.data("sent", unacked=True, limit=5)["messages"]
+            assert (one["id"], one["subject"], one["ack_required"]) == (sent, "release", True)
+            assert one["recipients"] == {"spark": one["state"]}
+            return str(one["state"])
+
+        eventually(lambda: state() == "delivered", what="spark has it, and nobody read it")
+        assert spark.data("status")["to_answer"] == [sent]
+        spark.call("wait", re="mac/spark/99", timeout=0)
+        assert state() == "delivered", "a wait for something else reads nothing"
+        spark.call("read", ids=[sent])
+        eventually(lambda: state() == "read")
+        acked = spark.data("ack", id=sent)
+        assert spark.data("ack", id=sent) == {**acked, "again": True, "state": acked["state"]}
+        eventually(lambda: mac.data("sent", unacked=True)["messages"] == [])
+        (one,) = mac.data("sent", to="spark")["messages"]
+        assert one["recipients"] == {"spark": "acked"}
+        assert spark.data("status")["to_answer"] == []
+        (about,) = (one for one in mac.data("agents")["agents"] if one["name"] == "spark")
+        assert (about["role"], about["state"], about["unread_by_them"]) == ("agent", "idle", 0)
+        assert "stale" not in about
+        team.spark.wire("state", "busy", "the \u202e parser")
+
+        def note() -> str:
+            (about,) = (one for one in mac.data("agents")["agents"] if one["name"] == "spark")
+            return about.get("note", "") if about["state"] == "busy" else ""
+
+        assert "\u202e" not in eventually(note)
+        with pytest.raises(Refused) as caught:
+            mac.call("ack", id=sent)
+        assert caught.value.told["reason"] == "own-message"
+
+
 def test_what_was_sent_and_who_is_there(team: Team) -> None:
     with harness(team.mac) as mac, harness(team.spark) as spark:
         sent = mac.data("send", to="spark", body="ready?", ack_required=True, subject="release", expires="1h")["id"]
