@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from wire.daemon.status import Status
     from wire.errors import WireError
     from wire.keys.requests import Request
+    from wire.keys.rotations import Rotation
     from wire.keys.trust import Chain
     from wire.protocol.chain import Position
     from wire.store.incidents import Incident
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from wire.verbs.owed import Overdue, Owed
     from wire.verbs.reading import Filters, Held, Reading
     from wire.verbs.receipts import Traced
+    from wire.verbs.rotating import Rotated
     from wire.verbs.searching import Searched
     from wire.verbs.sending import Draft, Outcome, Sent
     from wire.verbs.summing import Summary
@@ -347,16 +349,20 @@ class Wire:
 
         return operating.repin(self.here, checkpoint)
 
-    def requests(self) -> "tuple[list[Request], WireError | None]":
-        """Return who asks to join, and why the remote could not be asked just now, if it could not."""
+    def requests(self) -> "tuple[list[Request | Rotation], WireError | None]":
+        """Return who asks to join or for another key, and why the remote could not be asked just now, if so."""
         from wire.verbs import operating
 
         return operating.waiting(self.here)
 
     def approve(
-        self, name: str, *, fingerprint: str | None = None, confirm: "Callable[[Request], bool] | None" = None
+        self,
+        name: str,
+        *,
+        fingerprint: str | None = None,
+        confirm: "Callable[[Request | Rotation], bool] | None" = None,
     ) -> "Approval":
-        """Enroll a newcomer, known by its fingerprint or confirmed by a call."""
+        """Enroll a newcomer or an agent's next key, known by its fingerprint or confirmed by a call."""
         from wire.verbs import operating
 
         return operating.approve(self.here, name, fingerprint=fingerprint, confirm=confirm or (lambda _: False))
@@ -390,3 +396,9 @@ class Wire:
         from wire.verbs import operating
 
         return operating.local_keys(self.here)
+
+    def rotate_key(self) -> "Rotated":
+        """Give the agent a fresh key: it signs from now on, and counts once the trust names it; sending goes on."""
+        from wire.verbs import rotating
+
+        return rotating.rotate(self.here)

@@ -6,6 +6,7 @@ import click
 
 from wire.cli.common import choosing, json_option, wire_of
 from wire.cli.console import flush, leave, safe, say, say_json, warn
+from wire.cli.rekeying import rotate
 from wire.errors import UsageError
 from wire.protocol.encoding import fingerprint as print_of
 
@@ -61,13 +62,16 @@ def show(ctx: click.Context, as_json: bool) -> None:
 @choosing
 @click.pass_context
 def requests(ctx: click.Context, as_json: bool) -> None:
-    """List who asks to join."""
+    """List who asks to join, and which agents ask for another key."""
     waiting, failure = wire_of(ctx).requests()
     for one in waiting:
+        replaces = getattr(one, "replaces", None)
         if as_json:
-            say_json({"name": one.name, "role": one.role, "fingerprint": one.fingerprint, "created": one.created})
+            shown = {"name": one.name, "role": one.role, "fingerprint": one.fingerprint, "created": one.created}
+            say_json(shown if replaces is None else {**shown, "replaces": replaces})
         else:
-            say(f"{one.name} ({one.role}) {one.fingerprint} asked {one.created}")
+            what = "asked" if replaces is None else f"asks to replace key {replaces}, since"
+            say(f"{one.name} ({one.role}) {one.fingerprint} {what} {one.created}")
     if failure is not None:
         warn(f"this is what was known before: {safe(failure.message)}")
         flush()
@@ -83,10 +87,11 @@ def requests(ctx: click.Context, as_json: bool) -> None:
 @choosing
 @click.pass_context
 def approve(ctx: click.Context, name: str, fingerprint: str | None, as_json: bool) -> None:
-    """Enroll a newcomer. Compare the fingerprint with its owner, not through the wire."""
+    """Enroll a newcomer, or an agent's next key. Compare the fingerprint with its owner, not through the wire."""
     from wire.keys.requests import Request
+    from wire.keys.rotations import Rotation
 
-    def confirm(request: Request) -> bool:
+    def confirm(request: Request | Rotation) -> bool:
         if as_json:
             raise UsageError("a program approves with --fingerprint", reason="usage")
         return click.confirm(
@@ -119,6 +124,9 @@ def repin(ctx: click.Context, checkpoint: str, as_json: bool) -> None:
 @click.group()
 def keys() -> None:
     """The keys of this wire on this machine."""
+
+
+keys.add_command(rotate)
 
 
 @keys.command("list")

@@ -55,7 +55,8 @@ def announce(site: Site, now: str) -> list[str]:
     signers, _ = site.approved(chain)
     if not signers:
         return []
-    agent, signer = next(iter(signers.items()))
+    agent = next(iter(signers))
+    signer = site.signer(agent, chain.wire)  # lines are signed by the key at hand, also before the trust names it
     channel = f"{agent}/{EVERYONE}"
     # Two processes (the daemon and `wire sync`) must not tell the same.
     with locked(site.places.lock("announce"), what="the telling of incidents", timeout=_LOCK_SECONDS):

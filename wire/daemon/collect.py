@@ -84,8 +84,12 @@ def collect(
         elif follows and channel not in frozen:
             reached = _accept(site, chain, accepted, channel, end, tail, collected)
             if reached.seq < tail.seq:
-                tail = _put_right(site, chain, channel, reached, approved[sender], collected)
-                _accept(site, chain, accepted, channel, reached, tail, collected)
+                signer = site.signer(sender, chain.wire)
+                if not _awaits(site, chain, channel, reached, tail, signer):
+                    tail = _put_right(site, chain, channel, reached, signer, collected)
+                    reached = _accept(site, chain, accepted, channel, reached, tail, collected)
+                if chain.key(sender, signer.key_id) is None:
+                    collected.waiting[sender] = collected.waiting.get(sender, 0) + tail.seq - reached.seq
     return collected
 
 
@@ -226,7 +230,7 @@ def _put_right(site: Site, chain: Chain, channel: str, end: Position, signer: Si
     try:
         with journal.hold(site.places, chain.wire, channel) as held:
             raws = list(journal.read_lines(site.places, channel, end, journal.settle(held)))
-            ours = [line for raw in raws if (line := _genuine(chain, raw)) is not None]
+            ours = [line for raw in raws if (line := _genuine(chain, raw, signer)) is not None]
             issued, moved = _issue_again(chain, ours, end, signer)
             after, kept = amend.replace_from(held, end, issued)
     except StoreError as error:
@@ -250,15 +254,31 @@ def _put_right(site: Site, chain: Chain, channel: str, end: Position, signer: Si
     return after
 
 
-def _genuine(chain: Chain, raw: bytes) -> Line | None:
-    """Return a line if some key of its author signed it, whether or not that counts any more."""
+def _awaits(site: Site, chain: Chain, channel: str, end: Position, tail: Position, signer: Signer) -> bool:
+    """Return whether the lines behind an end only wait for the trust to name the key that signed them, our next one."""
+    if chain.owner(signer.key_id) is not None:
+        return False
+    raw = next(iter(journal.read_lines(site.places, channel, end, tail)))
+    line = _parsed(raw)
+    return line is not None and line.key_id == signer.key_id and line.prev == end.head
+
+
+def _parsed(raw: bytes) -> Line | None:
     try:
-        line = parse(raw)
+        return parse(raw)
     except LineError:
         return None
+
+
+def _genuine(chain: Chain, raw: bytes, signer: Signer) -> Line | None:
+    """Return a line if some key of its author signed it, whether or not that counts any more, or does yet."""
+    line = _parsed(raw)
+    if line is None:
+        return None
     name, key = chain.owner(line.key_id) or ("", None)
-    signed = key is not None and verify(key.public, line.signature, LINE_TYPE, line.body_bytes)
-    return line if signed and name == line.sender else None
+    public = signer.public if line.key_id == signer.key_id else key.public if name == line.sender and key else None
+    signed = public is not None and verify(public, line.signature, LINE_TYPE, line.body_bytes)
+    return line if signed else None
 
 
 def _adopt_and_mend(

@@ -30,12 +30,13 @@ from wire.daemon.report import Report
 from wire.daemon.site import INCOMING_REF, OUTGOING_REF, VERIFIED_REF, Site
 from wire.daemon.tidy import tidy_where_needed
 from wire.daemon.verify import Verifier
-from wire.daemon.views import keep_aside, note, refresh
+from wire.daemon.views import note, refresh
+from wire.daemon.wasread import was_read
 from wire.errors import StoreError, UsageError
 from wire.gitio import Change, GitFailed, Kind
 from wire.protocol.chain import Position
 from wire.protocol.line import Line
-from wire.store import incidents
+from wire.store import cutlines, incidents
 from wire.store.files import utc_now
 from wire.store.pin import Frozen, replace
 
@@ -252,18 +253,19 @@ class _Cycle:
             return
         moved = False
         for channel, keep in judged.adopted.items():
-            signer, new = self.signers[channel.partition("/")[0]], judged.new[channel]
+            signer, new = self.site.signer(channel.partition("/")[0], self.chain.wire), judged.new[channel]
             try:
                 moved |= take_over(self.site, judged.chain, channel, keep, new, signer, self._tell)
             except (StoreError, UsageError) as error:
                 # Stops this channel's journal and nothing else: what was accepted is what it is rebuilt from.
                 self._tell(Finding("CORRUPT", channel, f"the journal of {channel} cannot be used: {error}"))
-                keep_aside(self.site, channel, keep.seq, judged.displaced.get(channel, b""))
+                cutlines.keep(self.site.places, channel, keep.seq, judged.displaced.get(channel, b""))
         for channel, data in judged.cut.items():
-            keep_aside(self.site, channel, judged.ends[channel].seq, data)
+            cutlines.keep(self.site.places, channel, judged.ends[channel].seq, data)
             end, had = judged.ends[channel], self.pin.remote_seq.get(channel, 0)
             if end.seq < had and channel.partition("/")[0] in self.site.local(judged.chain):
                 cut_back(self.site, judged.chain, channel, end, had, self._tell)
+        self.findings += was_read(self.site, judged.chain, judged.ends, judged.cut)
         own = {ch: end for ch, end in {**self.pin.accepted, **judged.ends}.items() if ch.partition("/")[0] in self.own}
         forks = {**forks_in_force(self.pin.forks, judged.chain), **judged.forks}
         carried = {ch: judged.carried.get(ch, end.seq) for ch, end in own.items() if ch not in forks}
@@ -287,8 +289,9 @@ class _Cycle:
         )
         self._persist(judged.ends, judged.new, tip, judged.changes)
         end_conditions(self.site.places, judged, self.chain)
-        if moved or self.signers.keys() - before.keys():
-            # Lines were issued again, or an agent of this machine was approved just now: they go out with this cycle.
+        counts = {agent: signer.key_id for agent, signer in before.items()}
+        if moved or any(counts.get(agent) != signer.key_id for agent, signer in self.signers.items()):
+            # Lines were issued again, or a key of this machine was approved just now: they go out with this cycle.
             self._collect()
 
     def _freeze(self) -> None:

@@ -8,13 +8,13 @@ What keeps a cycle from running at all (a damaged pin, a full disk) becomes an i
 
 from contextlib import suppress
 
-from wire.daemon import cycle
+from wire.daemon import cycle, rotating
 from wire.daemon.announce import announce
 from wire.daemon.beating import Promise
 from wire.daemon.findings import WIRE, Finding, raise_all
 from wire.daemon.report import TROUBLE, Report
 from wire.daemon.site import Site
-from wire.errors import Busy, DiskFull, IdentityError, StoreError, TrustError, WireError
+from wire.errors import Busy, DiskFull, IdentityError, RemoteError, StoreError, TrustError, WireError
 from wire.gitio import GitFailed
 from wire.store import incidents
 from wire.store.files import store_error, utc_now
@@ -49,6 +49,8 @@ def run(
         if (tell or any(one.integrity for one in report.raised)) and announce(site, utc_now()):
             more = cycle.run(site, fresh=report.failure is None, lock_timeout=lock_timeout, promise=promise)
             _add(report, more)
+        if report.failure is None and report.frozen is None:
+            _ask(site, report)
     except Busy:
         raise
     except WireError as error:
@@ -64,6 +66,14 @@ def run(
 def beat(site: Site, promise: Promise, *, lock_timeout: float) -> int:
     """Publish the presences that are due between two rounds, and return how many the remote took; see `cycle.beat`."""
     return cycle.beat(site, promise, lock_timeout=lock_timeout)
+
+
+def _ask(site: Site, report: Report) -> None:
+    """Publish what this machine asks of who holds a root key, where that is not there yet."""
+    try:
+        rotating.publish_due(site)
+    except (RemoteError, GitFailed) as error:
+        report.failure = error
 
 
 def _add(report: Report, more: Report) -> None:

@@ -173,12 +173,29 @@ class Site:
             except IdentityError as error:
                 unusable[agent] = error
                 continue
-            key = chain.key(agent, signer.key_id)
-            if key is not None and key.status == ACTIVE and chain.newest.agents[agent].status == ACTIVE:
+            known = chain.newest.agents.get(agent)
+            if known is None:
+                continue
+            if known.key(signer.key_id) is None:
+                former = self.former(agent, chain.wire)
+                if not any(known.key(one) for one in former):
+                    if not known.waits_for_key:
+                        unusable[agent] = name_taken(chain, agent, signer)
+                    continue
+                # The next key is not in the trust yet: up to where the old one was closed, that one still counts.
+                signer = former.get(known.active_key.id if known.active_key is not None else "", signer)
+            key = known.key(signer.key_id)
+            if key is not None and key.status == ACTIVE and known.status == ACTIVE:
                 signers[agent] = signer
-            elif key is None and agent in chain.newest.agents:
-                unusable[agent] = name_taken(chain, agent, signer)
         return signers, unusable
+
+    def former(self, agent: str, wire: str) -> dict[str, Signer]:
+        """Return the keys that a local agent had on this machine before its present one, by id."""
+        from wire.keys import keychange  # only around a change of keys
+
+        path = keyfile.key_path(self.settings.keys_dir, wire=wire, kind="agent", name=agent)
+        loose = self.settings.environ.get("WIRE_ALLOW_LOOSE_KEYS") == "1"
+        return keychange.former(path, name=agent, wire=wire, allow_loose=loose)
 
     def local(self, chain: Chain) -> frozenset[str]:
         """Return the agents whose folders this machine writes: not one whose name the trust gives to another key.
@@ -192,6 +209,8 @@ class Site:
             try:
                 if known is None or known.key(self.signer(agent, chain.wire).key_id) is not None:
                     mine.add(agent)
+                    continue
+                mine |= {agent for one in self.former(agent, chain.wire) if known.key(one) is not None}
             except IdentityError:
                 mine.add(agent)
         return frozenset(mine)

@@ -1,4 +1,4 @@
-"""The clone's files as a view of what was accepted, and the place for what no longer counts.
+"""The clone's files as a view of what was accepted.
 
 A channel of ours is the journal's view, and `collect` keeps it. Here are the channels of others: their files hold
 exactly the accepted bytes, appended in place, so that somebody who tails one sees every line on the same inode.
@@ -15,11 +15,10 @@ from wire.daemon.site import Site
 from wire.errors import StoreError
 from wire.gitio import blob_id
 from wire.protocol.chain import SEGMENT_MAX, Position
-from wire.protocol.encoding import sha256_hex
 from wire.protocol.line import Line
 from wire.protocol.names import parse_segment_name, segment_name
 from wire.store import recording
-from wire.store.files import atomic_write, private_folder, read_bytes, utc_now
+from wire.store.files import read_bytes, utc_now
 from wire.store.mending import mend
 from wire.store.pin import Pin
 
@@ -112,12 +111,3 @@ def note(
     starts = {channel: before.get(channel, Position.start(wire, channel)) for channel in new}
     trouble += recording.record(site.places, wire, starts, new, pin.verified, now)
     return [Finding("CORRUPT", WIRE, f"not noted: {text}", subject="index") for text in trouble]
-
-
-def keep_aside(site: Site, channel: str, seq: int, data: bytes) -> None:
-    """Keep lines that lost their place: they no longer count, and nothing is thrown away."""
-    if not data:
-        return
-    private_folder(site.places.aside_dir)
-    name = f"cut.{channel.replace('/', '.')}.after-{seq}.{sha256_hex(data)[:12]}.jsonl"
-    atomic_write(os.path.join(site.places.aside_dir, name), data)

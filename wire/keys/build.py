@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from wire.keys.document import encode, parse
-from wire.keys.model import ACTIVE, Agent, Document, Group, Key
+from wire.keys.model import ACTIVE, REMOVED, Agent, Document, Group, Key
 from wire.keys.reasons import Reason, refused
 from wire.keys.rules import check_kept
 
@@ -107,6 +107,7 @@ def retire(
     positions: Mapping[str, tuple[int, str]],
     created: str,
     replacement: tuple[bytes, bytes] | None = None,
+    remove: bool = False,
 ) -> bytes:
     """Return the next version in which a key is retired or revoked, or its positions are moved.
 
@@ -115,13 +116,12 @@ def retire(
         positions: per channel the (seq, head) of the last line of this key that counts; a channel that is not named
             counts none. Channels that were named before must be named again.
         replacement: (public, proof) of the agent's next key, active from this version on.
+        remove: take the agent itself off the wire, for good.
 
     Raises:
         TrustError: `name-unknown`, `key-unknown`, and see `reasons.Reason`.
     """
-    agent = document.agents.get(name)
-    if agent is None:
-        raise refused(Reason.NAME_UNKNOWN, f"no agent {name!r} in trust version {document.version}")
+    agent = _agent(document, name)
     if agent.key(key_id) is None:
         raise refused(Reason.KEY_UNKNOWN, f"{name!r} has no key {key_id} in trust version {document.version}")
     keys = tuple(
@@ -130,4 +130,27 @@ def retire(
     if replacement is not None:
         public, proof = replacement
         keys = (*keys, Key(public, ACTIVE, proof, {}))
-    return successor(document, wire, created, agents={**document.agents, name: replace(agent, keys=keys)})
+    after = replace(agent, keys=keys, status=REMOVED if remove else agent.status)
+    return successor(document, wire, created, agents={**document.agents, name: after})
+
+
+def give_key(document: Document, wire: str, *, name: str, public: bytes, proof: bytes, created: str) -> bytes:
+    """Return the next version in which an agent whose last key was revoked has one again.
+
+    Raises:
+        TrustError: `name-unknown`, `name-removed`, `name-has-key`, and see `reasons.Reason`.
+    """
+    agent = _agent(document, name)
+    if agent.status != ACTIVE:
+        raise refused(Reason.NAME_REMOVED, f"{name!r} was removed; a removed name never counts again")
+    if agent.active_key is not None:
+        raise refused(Reason.NAME_HAS_KEY, f"{name!r} has an active key, {agent.active_key.id}")
+    after = replace(agent, keys=(*agent.keys, Key(public, ACTIVE, proof, {})))
+    return successor(document, wire, created, agents={**document.agents, name: after})
+
+
+def _agent(document: Document, name: str) -> Agent:
+    agent = document.agents.get(name)
+    if agent is None:
+        raise refused(Reason.NAME_UNKNOWN, f"no agent {name!r} in trust version {document.version}")
+    return agent

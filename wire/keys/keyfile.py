@@ -26,7 +26,7 @@ import re
 import stat
 from typing import NamedTuple
 
-from wire.errors import DiskFull, IdentityError
+from wire.errors import DiskFull, IdentityError, WireError
 from wire.protocol import strictjson
 from wire.protocol.encoding import PUBLIC_BYTES, SEED_BYTES, Signer, b64, new_seed, unb64
 from wire.protocol.names import valid_name
@@ -94,12 +94,34 @@ def create(
             f"{path} exists already; a key is never written over", reason="key-exists", details={"path": path}
         ) from None
     except OSError as error:
-        if error.errno in _FULL:
-            raise DiskFull(f"no room for the key file {path}: {error.strerror}") from error
-        raise IdentityError(
-            f"the key file {path} cannot be written: {error.strerror}", reason="key-unwritable", details={"path": path}
-        ) from error
+        raise _unwritable(path, error) from error
     return signer
+
+
+def keep_copy(path: str, to: str) -> None:
+    """Let a key file stand under a second name as well, durably; one that is there already holds the same key.
+
+    Raises:
+        IdentityError: it cannot be written (`key-unwritable`).
+        DiskFull: it did not fit.
+    """
+    try:
+        with open(path, "rb") as file:
+            data = file.read(_KEYFILE_MAX + 1)
+        with contextlib.suppress(FileExistsError):
+            _write_new(to, data)
+        _sync_folder(os.path.dirname(to))
+    except OSError as error:
+        raise _unwritable(to, error) from error
+
+
+def move(path: str, to: str) -> None:
+    """Let a key file take the place of another, in one step and durably; raises as `keep_copy`."""
+    try:
+        os.rename(path, to)
+        _sync_folder(os.path.dirname(to))
+    except OSError as error:
+        raise _unwritable(to, error) from error
 
 
 def load(path: str, *, allow_loose: bool = False) -> Signer:
@@ -210,6 +232,14 @@ def _check_access(status: os.stat_result, path: str, mode: int, allow_loose: boo
             reason="key-owner",
             details={"path": path},
         )
+
+
+def _unwritable(path: str, error: OSError) -> WireError:
+    if error.errno in _FULL:
+        return DiskFull(f"no room for the key file {path}: {error.strerror}")
+    return IdentityError(
+        f"the key file {path} cannot be written: {error.strerror}", reason="key-unwritable", details={"path": path}
+    )
 
 
 def _unreadable(path: str, error: OSError) -> IdentityError:

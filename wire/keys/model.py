@@ -68,6 +68,11 @@ class Agent:
         """The one key that new lines of the agent are signed with, if there is one."""
         return next((key for key in self.keys if key.status == ACTIVE), None)
 
+    @property
+    def waits_for_key(self) -> bool:
+        """Whether its last key was revoked and another may take its place."""
+        return self.status == ACTIVE and self.active_key is None
+
     def key(self, key_id: str) -> Key | None:
         """Return the agent's key with this id, whatever its status."""
         return next((key for key in self.keys if key.id == key_id), None)

@@ -44,11 +44,14 @@ class Reason(StrEnum):
     # What somebody asked a builder for.
     NAME_TAKEN = "name-taken"
     NAME_UNKNOWN = "name-unknown"
+    NAME_REMOVED = "name-removed"
+    NAME_HAS_KEY = "name-has-key"
     KEY_UNKNOWN = "key-unknown"
 
     # Requests to join; they also use `name-invalid`, `key-invalid`, `wrong-wire` and `proof-invalid`.
     REQUEST_MALFORMED = "request-malformed"
     REQUEST_MISPLACED = "request-misplaced"
+    CLOSING_INVALID = "closing-invalid"
 
 
 def refused(reason: Reason, why: str) -> TrustError:

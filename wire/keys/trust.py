@@ -8,7 +8,7 @@ Pure: bytes and state in, a new state or `TrustError` out; times are passed in, 
     chain.owner(key.key_id), chain.members("all", chain.newest.version), chain.newest.checkpoint
 """
 
-from wire.keys.build import enroll, found, retire, set_group, successor
+from wire.keys.build import enroll, found, give_key, retire, set_group, successor
 from wire.keys.chain import Chain, Judgement, Verdict
 from wire.keys.document import DOCUMENT_MAX, encode, parse
 from wire.keys.model import (
@@ -56,6 +56,7 @@ __all__ = [
     "enroll",
     "file_name",
     "found",
+    "give_key",
     "parse",
     "parse_file_name",
     "proof_holds",

@@ -117,7 +117,10 @@ def _look(site: Site) -> None:
 
 
 def waiting_requests(site: Site, chain: Chain, *, taken: bool = False) -> list[requests.Request]:
-    """Return the well-formed requests at the verified tip, oldest first, whose name is free, or (`taken`) is not."""
+    """Return the well-formed requests at the verified tip, oldest first, whose name is free, or (`taken`) is not.
+
+    A name whose last key was revoked is free for the next key of its owner.
+    """
     tip = site.pin().verified
     if tip is None:
         return []
@@ -133,9 +136,14 @@ def waiting_requests(site: Site, chain: Chain, *, taken: bool = False) -> list[r
             request = requests.parse(raw or b"", wire=chain.wire, file_name=file_name)
         except TrustError:
             continue
-        if taken is (request.name in chain.newest.agents or request.name in chain.newest.groups):
+        if chain.owner(request.key_id) is None and taken is not _is_free(chain, request.name):
             found_requests.append(request)
     return sorted(found_requests, key=lambda request: (request.created, request.key_id))
+
+
+def _is_free(chain: Chain, name: str) -> bool:
+    known = chain.newest.agents.get(name)
+    return known.waits_for_key if known is not None else name not in chain.newest.groups
 
 
 def _pin_wire(
@@ -165,7 +173,7 @@ def _check_free(settings: Settings, chain: Chain, agent: str, remote: str, check
     held = key_held(settings, chain.wire, agent)
     if held is not None and chain.owner(held.key_id) is not None:
         return
-    if agent in newest.agents or agent in newest.groups:
+    if not _is_free(chain, agent):
         whose = "belongs to another key" if agent in newest.agents else "is a group's"
         raise UsageError(
             f"the name {agent!r} {whose} on this wire",
@@ -232,6 +240,8 @@ def _ask(site: Site, chain: Chain, signer: Signer, agent: str, role: str, invita
     """Push a request to join, unless it is there already."""
     path = request_path(requests.file_name(agent, signer.key_id)).encode()
     proof = invitations.mac(invitation, signer.public) if invitation is not None else None
+    known = chain.newest.agents.get(agent)
+    role = known.role if known is not None else role
     raw = requests.make(signer, wire=chain.wire, name=agent, role=role, created=utc_now(), mac=proof)
     pin = site.pin()
     reason = ""

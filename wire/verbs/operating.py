@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from wire import setup
-from wire.daemon import beating, cycle, rounds, trusting
+from wire.daemon import beating, cycle, rotating, rounds, trusting
 from wire.daemon import repair as repairing
 from wire.daemon.accounting import Accounting
 from wire.daemon.repair import Repaired
@@ -15,8 +15,9 @@ from wire.daemon.site import Site
 from wire.daemon.stamp import stamp
 from wire.errors import UsageError, WireError
 from wire.keys import keyfile
-from wire.keys.build import enroll, set_group
+from wire.keys.build import enroll, give_key, set_group
 from wire.keys.requests import Request, file_name
+from wire.keys.rotations import Rotation
 from wire.keys.trust import ACTIVE, Chain
 from wire.store.files import utc_now
 from wire.store.pin import Pin
@@ -71,8 +72,8 @@ def trust(here: Here) -> Chain:
     return _site(here).trust(here.pin())
 
 
-def waiting(here: Here) -> tuple[list[Request], WireError | None]:
-    """Return the requests to join, as of the last verified tip, and why that tip is not of just now, if it is not."""
+def waiting(here: Here) -> tuple[list[Request | Rotation], WireError | None]:
+    """Return who asks to join or for another key, by the last verified tip; and why that is not of just now, if so."""
     site = _site(here)
     report = cycle.run(site, lock_timeout=CYCLE_LOCK_SECONDS)
     stamp(here.places, report)
@@ -80,11 +81,13 @@ def waiting(here: Here) -> tuple[list[Request], WireError | None]:
 
     chain = site.trust(site.pin())
     inviting.look_for_thieves(here, site, chain)
-    return setup.waiting_requests(site, chain), report.failure
+    return _asking(site, chain), report.failure
 
 
-def approve(here: Here, name: str, *, fingerprint: str | None, confirm: Callable[[Request], bool]) -> Approval:
-    """Enroll a newcomer: a new trust version, pushed at once.
+def approve(
+    here: Here, name: str, *, fingerprint: str | None, confirm: Callable[[Request | Rotation], bool]
+) -> Approval:
+    """Enroll a newcomer, or an agent's next key: a new trust version, pushed at once.
 
     Args:
         fingerprint: the newcomer's, as its owner reads it out; tells several requests for one name apart.
@@ -97,7 +100,7 @@ def approve(here: Here, name: str, *, fingerprint: str | None, confirm: Callable
     """
     site = _site(here)
     trusting.fetched(site)
-    requests = [one for one in setup.waiting_requests(site, site.trust(site.pin())) if one.name == name]
+    requests = [one for one in _asking(site, site.trust(site.pin())) if one.name == name]
     chosen = _choose(requests, name, fingerprint)
     if fingerprint is None and not confirm(chosen):
         raise UsageError(f"{name!r} was not approved; nothing was changed", reason="not-confirmed")
@@ -105,8 +108,20 @@ def approve(here: Here, name: str, *, fingerprint: str | None, confirm: Callable
     def build(chain: Chain) -> bytes | None:
         if chain.key(name, chosen.key_id) is not None:
             return None
-        if name in chain.newest.agents:
+        if isinstance(chosen, Rotation):
+            return rotating.build(site, chain, chosen)
+        known = chain.newest.agents.get(name)
+        if known is not None and not known.waits_for_key:
             raise UsageError(f"the name {name!r} was given to a key meanwhile", reason="name-taken")
+        if known is not None:
+            return give_key(
+                chain.newest,
+                chain.wire,
+                name=name,
+                public=chosen.public,
+                proof=chosen.proof,
+                created=utc_now(),
+            )
         return enroll(
             chain.newest,
             chain.wire,
@@ -118,7 +133,8 @@ def approve(here: Here, name: str, *, fingerprint: str | None, confirm: Callable
         )
 
     drop = [request_path(file_name(chosen.name, chosen.key_id))]
-    chain = trusting.change(site, build, f"trust: enroll {name}", drop=drop)
+    what = "another key for" if name in site.trust(site.pin()).newest.agents else "enroll"
+    chain = trusting.change(site, build, f"trust: {what} {name}", drop=drop)
     return Approval(name, chosen.fingerprint, chain.newest.checkpoint)
 
 
@@ -156,7 +172,11 @@ def _site(here: Here) -> Site:
     return Site.open(here.settings, here.config)
 
 
-def _choose(requests: Sequence[Request], name: str, fingerprint: str | None) -> Request:
+def _asking(site: Site, chain: Chain) -> list[Request | Rotation]:
+    return [*setup.waiting_requests(site, chain), *rotating.waiting(site, chain)]
+
+
+def _choose(requests: Sequence[Request | Rotation], name: str, fingerprint: str | None) -> Request | Rotation:
     listed = ", ".join(f"{one.fingerprint} (asked {one.created})" for one in requests)
     if not requests:
         raise UsageError(f"nobody asks to join as {name!r}", reason="no-request", next_step="wire trust requests")

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from wire.errors import NotReached, UsageError
+from wire.errors import IdentityError, NotReached, UsageError
 from wire.keys import keyfile
 from wire.protocol import strictjson
 from wire.protocol.chain import Position, lines_of
@@ -77,11 +77,9 @@ def send(here: Here, drafts: Sequence[Draft]) -> Outcome:
     """
     pin = here.pin()
     agent = here.agent()
-    path = keyfile.key_path(here.settings.keys_dir, wire=pin.wire, kind="agent", name=agent)
-    loose = here.settings.environ.get("WIRE_ALLOW_LOOSE_KEYS") == "1"
-    signer = keyfile.load_for(path, name=agent, kind="agent", wire=pin.wire, allow_loose=loose)
-    if agent in pin.names.agents and signer.key_id not in pin.names.keys.get(agent, ()):
-        _refuse_a_taken_name(here, agent, signer)
+    key = _Key(here, pin.wire, agent)
+    if agent in pin.names.agents and key.signer.key_id not in pin.names.keys.get(agent, ()):
+        _refuse_a_taken_name(here, agent, key.signer)
     channels: dict[str, list[Draft]] = {}
     for draft in drafts:
         if not valid_recipient(draft.to) or draft.to == agent:
@@ -95,7 +93,7 @@ def send(here: Here, drafts: Sequence[Draft]) -> Outcome:
                 reason="bad-type",
             )
         channels.setdefault(f"{agent}/{draft.to}", []).append(draft)
-    builders = {channel: _Builder(here, pin, signer, channel, mine) for channel, mine in channels.items()}
+    builders = {channel: _Builder(here, pin, key, channel, mine) for channel, mine in channels.items()}
     ends = journal.append_all(
         here.places,
         pin.wire,
@@ -105,7 +103,7 @@ def send(here: Here, drafts: Sequence[Draft]) -> Outcome:
     )
     results = {channel: builder.sent(ends[channel]) for channel, builder in builders.items()}
     sent = tuple(next(results[f"{agent}/{draft.to}"]) for draft in drafts)
-    warnings = _warnings(here, pin, agent, signer, {draft.to for draft in drafts})
+    warnings = _warnings(here, pin, agent, key.signer, {draft.to for draft in drafts})
     return Outcome(sent, (*warnings, *_forecast(here, pin, channels)))
 
 
@@ -171,20 +169,48 @@ def wait(here: Here, ids: Sequence[str], state: str, timeout: float) -> list[Sen
         time.sleep(_POLL_SECONDS)
 
 
+class _Key:
+    """The agent's key; `wire keys rotate` may put another in its place at any time."""
+
+    def __init__(self, here: Here, wire: str, agent: str) -> None:
+        self._path = keyfile.key_path(here.settings.keys_dir, wire=wire, kind="agent", name=agent)
+        self._loose = here.settings.environ.get("WIRE_ALLOW_LOOSE_KEYS") == "1"
+        self._wire, self._agent = wire, agent
+        self._stands = self._identity()
+        self.signer = self._load()
+
+    def now(self) -> Signer:
+        """Return the key at hand. With a channel's lock held it stays that for this channel: who changes it waits."""
+        if self._identity() != self._stands:
+            self._stands = self._identity()
+            self.signer = self._load()
+        return self.signer
+
+    def _load(self) -> Signer:
+        return keyfile.load_for(self._path, name=self._agent, kind="agent", wire=self._wire, allow_loose=self._loose)
+
+    def _identity(self) -> tuple[int, int]:
+        try:
+            status = os.stat(self._path)
+        except OSError:
+            return 0, 0  # loading it says what is wrong
+        return status.st_ino, status.st_mtime_ns
+
+
 class _Builder:
     """Makes the lines of one channel, once its end is known."""
 
-    def __init__(self, here: Here, pin: Pin, signer: Signer, channel: str, drafts: Sequence[Draft]) -> None:
+    def __init__(self, here: Here, pin: Pin, key: _Key, channel: str, drafts: Sequence[Draft]) -> None:
         self._here = here
         self._pin = pin
-        self._signer = signer
+        self._key = key
         self._channel = channel
         self._drafts = drafts
         self._known: list[Sent | None] = []
 
     def build(self, end: Position) -> list[bytes]:
         """Return the signed lines that follow `end`; a draft whose `idem` was sent before makes none."""
-        pin, channel = self._pin, self._channel
+        pin, channel, signer = self._pin, self._channel, self._key.now()
         sender, _, recipient = channel.partition("/")
         trust = f"{pin.trust_version}:{pin.trust_hash[:16]}"
         back = pin.accepted.get(f"{recipient}/{sender}")
@@ -202,7 +228,7 @@ class _Builder:
                     continue
             seq += 1
             line = seal(
-                self._signer,
+                signer,
                 wire=pin.wire,
                 sender=sender,
                 recipient=recipient,
@@ -267,6 +293,20 @@ def _refuse_a_taken_name(here: Here, agent: str, signer: Signer) -> None:
 
     chain = trustfiles.read(here.places.trust_dir)
     if agent in chain.newest.agents and chain.key(agent, signer.key_id) is None:
+        from wire.keys import keychange
+
+        path = keyfile.key_path(here.settings.keys_dir, wire=chain.wire, kind="agent", name=agent)
+        loose = here.settings.environ.get("WIRE_ALLOW_LOOSE_KEYS") == "1"
+        former = keychange.former(path, name=agent, wire=chain.wire, allow_loose=loose)
+        if any(chain.key(agent, one) for one in former):
+            return
+        if chain.newest.agents[agent].waits_for_key:
+            raise IdentityError(
+                f"the new key of {agent!r} on this machine is not approved yet; nothing can be sent before, since its"
+                " lines go on behind those of the key before it",
+                reason="not-approved",
+                next_step="wire keys show",
+            )
         raise name_taken(chain, agent, signer)
 
 
@@ -274,7 +314,10 @@ def _warnings(here: Here, pin: Pin, agent: str, signer: Signer, recipients: set[
     known = {*pin.names.agents, *pin.names.groups, EVERYONE}
     warnings = [_unknown(here, pin, name) for name in sorted(recipients - known)]
     if agent in pin.names.agents and signer.key_id not in pin.names.keys.get(agent, ()):
-        warnings.append(f"the key of {agent!r} counts no longer; its lines wait here for the next one")
+        warnings.append(
+            f"the key of {agent!r} on this machine does not count on the wire; its lines wait here until one does: see"
+            " `wire keys show`"
+        )
     elif signer.key_id not in pin.names.keys.get(agent, ()):
         warnings.append(f"{agent!r} is not approved yet; its lines wait here and go out by themselves after approval")
     if pin.frozen is not None:
