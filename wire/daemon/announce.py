@@ -56,7 +56,6 @@ def announce(site: Site, now: str) -> list[str]:
     if not signers:
         return []
     agent = next(iter(signers))
-    signer = site.signer(agent, chain.wire)  # lines are signed by the key at hand, also before the trust names it
     channel = f"{agent}/{EVERYONE}"
     # Two processes (the daemon and `wire sync`) must not tell the same.
     with locked(site.places.lock("announce"), what="the telling of incidents", timeout=_LOCK_SECONDS):
@@ -67,7 +66,8 @@ def announce(site: Site, now: str) -> list[str]:
             site.places,
             pin.wire,
             channel,
-            lambda end: _lines(site, pin, channel, signer, end, groups, now),
+            # By the key at hand, also before the trust names it: `wire keys rotate` waits for the channel's lock.
+            lambda end: _lines(site, pin, channel, site.signer(agent, chain.wire), end, groups, now),
             copy_to=site.places.coordination,
             floor=pin.accepted.get(channel),
         )

@@ -249,12 +249,13 @@ def heartbeats(site: Site, pin: Pin, signers: Mapping[str, Signer], promise: Pro
         presence = _sealed(pin, agent, signer, says(site.places, pin, agent), slow, held, 0, now)
         channel = f"{agent}/{EVERYONE}"
 
-        def build(end: Position, agent: str = agent, signer: Signer = signer, said: Presence = presence) -> list[bytes]:
+        def build(end: Position, agent: str = agent, said: Presence = presence) -> list[bytes]:
             body = {"state": said.state, "presence": said.raw.decode("utf-8")}
+            # By the key at hand, also before the trust names it: `wire keys rotate` waits for the channel's lock.
             return [
                 seal_line(
-                    signer, wire=pin.wire, sender=agent, recipient=EVERYONE, seq=end.seq + 1, prev=end.head,
-                    ts=said.ts, trust=said.trust, type=HEARTBEAT, body=body,
+                    site.signer(agent, pin.wire), wire=pin.wire, sender=agent, recipient=EVERYONE, seq=end.seq + 1,
+                    prev=end.head, ts=said.ts, trust=said.trust, type=HEARTBEAT, body=body,
                 )
             ]  # fmt: skip
 
