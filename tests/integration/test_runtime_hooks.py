@@ -298,6 +298,14 @@ def test_two_sessions_in_one_project_do_not_silence_each_other(team: Team) -> No
         silent(row, fire(team.spark, row.runtime, row.event, session))
 
 
+def test_a_helper_within_a_session_takes_nothing_from_it(team: Team) -> None:
+    # Runtimes run hooks for the tool calls of subagents, too, under the session's own id.
+    arrive(team, "for the session", "--priority", "urgent")
+    for row in (row for row in TABLE if row not in END):
+        silent(row, fire(team.spark, row.runtime, row.event, agent_id="a1", agent_type="explorer"))
+    assert "for the session" in text_of(NEW[0], fire(team.spark, "claude-code", NEW[0].event, agent_type="main"))
+
+
 def test_hooks_that_stand_twice_in_the_settings_print_each_message_once(team: Team) -> None:
     # Both run at once, as runtimes run the hooks of user and project.
     arrive(team, "only once")

@@ -94,6 +94,10 @@ def test_opencode_is_told_in_the_system_text_and_woken_by_a_prompt(team: Team, t
         tmp_path,
         "opencode",
         """
+await event("session.created", { info: { id: "child", parentID: "one" } })
+const child = { system: [] }
+await plugin["experimental.chat.system.transform"]({ sessionID: "child" }, child)
+out.system.push(child.system)
 await event("session.idle", { sessionID: "one" })  // before it said anything: nothing is asked
 await send("alpha waited")
 await call()
@@ -106,7 +110,8 @@ await send("charlie wakes")
         + UNTIL.replace("!out.prompts.length", "out.prompts.length < 2")
         + 'await call()\nawait event("session.deleted", { info: { id: "one" } })\n',
     )
-    first, second, last = found["system"]
+    child, first, second, last = found["system"]
+    assert child == [], "a session that a session started takes nothing"
     assert first[0] == second[0] == last[0] == "own"
     assert "agent spark on the wire hub" in first[1]
     assert first[1].count("alpha waited") == 1

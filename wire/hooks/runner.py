@@ -130,6 +130,9 @@ class _Hook:
     def run(self) -> Outcome:
         settings = self._around.settings()
         session = Session.of(settings.state_dir, self._runtime.name, self._named)
+        if self._told.get("agent_id"):
+            # A helper that the session started, within the session: what is told to it, the session never sees.
+            return self._quiet()
         if self._event.shows is Shows.END:
             return self._end(settings, session)
         if self._event.shows is Shows.WAIT and not self._runtime.idles(self._around.environ):

@@ -45,6 +45,7 @@ function ask(directory, event, told, patience = PATIENCE) {
 
 export const WirePlugin = async ({ client, directory }) => {
   const sessions = new Map()
+  const children = new Set() // sessions that a session started: what they are told, it would not see
   let latest = null
 
   function session(id) {
@@ -97,11 +98,12 @@ export const WirePlugin = async ({ client, directory }) => {
     },
     "experimental.chat.system.transform": async (input, output) => {
       const id = input?.sessionID ?? latest
-      if (id) output.system.push(...(await tell(id)))
+      if (id && !children.has(id)) output.system.push(...(await tell(id)))
     },
     event: async ({ event }) => {
       const id = event?.properties?.sessionID ?? event?.properties?.info?.id
       if (!id) return
+      if (event.properties.info?.parentID) children.add(id)
       if (event.type === "session.idle" && sessions.get(id)?.begun && !ENDS) await idle(id)
       if (event.type === "session.deleted" && sessions.has(id)) {
         sessions.delete(id)
