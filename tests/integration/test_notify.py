@@ -103,12 +103,12 @@ def test_what_the_agent_has_read_is_no_news(team: Team) -> None:
     team.settle()
     assert read(team.spark) == ["old, and read"]
     team.mac.send("spark", '{"state": "idle"}', "--type", "heartbeat", "--json")
-    fresh = team.mac.send("spark", "old, and unread")
+    fresh = team.mac.send("spark", "old, and unread", "--type", "obey-me-now")
     team.settle()
     configure(team.spark, command=[str(recorder(team.spark))])
     team.spark.start_daemon()
     eventually(lambda: records(team.spark))
-    assert [one["WIRE_MESSAGE_ID"] for one in records(team.spark)] == [fresh]
+    assert [(one["WIRE_MESSAGE_ID"], one["WIRE_MESSAGE_TYPE"]) for one in records(team.spark)] == [(fresh, "other")]
 
 
 def test_a_failed_notification_is_said_and_tried_again(team: Team) -> None:

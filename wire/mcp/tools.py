@@ -18,7 +18,7 @@ from wire.api import Wire
 from wire.errors import DONE, UsageError, WireError
 from wire.mcp.schema import Param, Params, checked
 from wire.protocol.encoding import seconds_of
-from wire.protocol.messages import NEEDS, PRIORITIES
+from wire.protocol.messages import NEEDS, PRIORITIES, TYPES
 from wire.verbs.agents import AgentView
 from wire.verbs.health import Health
 from wire.verbs.health import health as health_of
@@ -194,7 +194,9 @@ def _inbox(call: Call) -> Answer:
 
 def _row(item: Item) -> dict[str, Any]:
     """Return what is known of a message, and of its author's text the subject alone."""
-    told: dict[str, Any] = {"id": item.id, "type": item.line.type, "age_s": round(age_of(item))}
+    # A type that nobody knows is a word of its author's.
+    kind = item.line.type if item.line.type in TYPES else "other"
+    told: dict[str, Any] = {"id": item.id, "type": kind, "age_s": round(age_of(item))}
     members = item.members or {}
     told |= {name: members[name] for name in ("thread", "re") if name in members}
     if asks := asked(item):

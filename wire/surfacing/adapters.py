@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import IO, NamedTuple
 
 from wire.errors import WireError
+from wire.protocol.messages import TYPES
 from wire.store.surfaces import COMMAND, DESKTOP, TMUX, Notify
 from wire.verbs.look import Item
 from wire.verbs.render import one_line
@@ -211,7 +212,7 @@ def metadata(pointer: Pointer, item: Item | None) -> dict[str, str]:
         "WIRE_MESSAGE_ID": item.id,
         "WIRE_MESSAGE_FROM": item.line.sender,
         "WIRE_MESSAGE_TO": item.line.recipient,
-        "WIRE_MESSAGE_TYPE": item.line.type,
+        "WIRE_MESSAGE_TYPE": item.line.type if item.line.type in TYPES else "other",
         "WIRE_MESSAGE_TS": item.line.ts,
         "WIRE_MESSAGE_VERDICT": item.verdict,
         "WIRE_MESSAGE_ACK_REQUIRED": "1" if members.get("ack_required") else "0",
