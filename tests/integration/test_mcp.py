@@ -216,6 +216,13 @@ def test_a_wait_that_nobody_could_look_during_says_so(team: Team) -> None:
     assert '"why": "no-daemon"' in text
 
 
+def test_who_waits_beside_another_reader_is_told(team: Team) -> None:
+    other = team.spark.spawn("wait", "--timeout", "60")
+    with harness(team.spark) as spark:
+        text = eventually(lambda: (told := spark.call("wait", timeout=0)) and "warning" in told and told)
+        assert f"process {other.pid} reads from the same place" in text
+
+
 def test_the_end_of_the_session_ends_what_waits(team: Team) -> None:
     with harness(team.spark) as spark:
         waiting = spark.portal.start_task_soon(lambda: spark.client.call_tool("wait", {"timeout": 50}))
