@@ -172,6 +172,17 @@ def test_what_is_new_is_shown_once(team: Team) -> None:
             silent(row, fire(team.spark, row.runtime, row.event, row.event))
 
 
+def test_a_session_whose_memory_was_cut_is_told_again_what_waits_for_it(team: Team) -> None:
+    row = BEGIN[0]
+    identity = arrive(team, "please review", "--ack-required")
+    assert "please review" in text_of(row, fire(team.spark, row.runtime, row.event, source="startup"))
+    text = text_of(row, fire(team.spark, row.runtime, row.event, source="compact"))
+    assert "agent spark on the wire hub" in text
+    assert f"Waiting for an answer of spark: 1 ({identity})" in text
+    assert "Messages that were shown earlier are still there: wire tail -n 10" in text
+    assert "please review" not in text
+
+
 def test_what_waited_is_shown_when_the_session_begins(team: Team) -> None:
     for row in BEGIN:
         text_of(row, fire(team.spark, row.runtime, row.event))

@@ -53,7 +53,7 @@ def owed(agent: str, count: int, seen: "Sequence[Owed]") -> str:
     """Return why a turn goes on: the demands that the session has seen already are named, the others follow."""
     lines = [
         "delivery (working as intended, not an error): "
-        f"{count} message{'' if count == 1 else 's'} for {agent} must be answered; each is named here once.",
+        f"{count} message{' waits' if count == 1 else 's wait'} for an answer of {agent}; each is named here once.",
         "wire reply ID TEXT answers one; wire ack ID acknowledges it. Either clears it.",
     ]
     lines += [f"shown before, not answered yet: {_facts(one)}" for one in seen]
@@ -81,7 +81,7 @@ def _facts(one: "Owed") -> str:
 
 def _looked(health: "Health") -> str:
     missing = " Newer messages may be missing." if not health.looked else ""
-    return f"Last look at the remote: {health.sentence()}.{missing}"
+    return f"The remote: {health.sentence()}.{missing}"
 
 
 def _listed(ids: Sequence[str]) -> str:
