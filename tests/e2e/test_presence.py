@@ -43,6 +43,13 @@ def test_the_sender_sees_a_message_arrive_and_be_read_and_an_agent_fall_silent(t
     assert (seq, head, read) == (1, pin(team.mac).accepted["mac/spark"].head, 0)
     Inbox(team.spark).gets(["hello"])
     eventually(lambda: places_of_spark()[2] == 1, what="read")
+    # Who sends may wait for either, and is not told before it is proved.
+    waiting = team.mac.spawn("send", "spark", "again", "--wait", "read", "--timeout", "30")
+    Inbox(team.spark).gets(["again"])
+    done = waiting.communicate(timeout=40)[0]
+    assert waiting.returncode == 0
+    assert b"mac/spark/2 read" in done
+    team.mac.sent.append("mac/spark/2")
     presences.declare(places(team.spark), "spark", Declared("blocked", "waits for ana"))
     eventually(lambda: spark_as_mac_knows_it(team).presence.state == "blocked", what="its state")
     alive = spark_as_mac_knows_it(team)
@@ -58,7 +65,7 @@ def test_the_sender_sees_a_message_arrive_and_be_read_and_an_agent_fall_silent(t
     # Who cannot look does not know, however much time passes.
     seen = spark_as_mac_knows_it(team)
     assert not stale(seen, seen.changed + 0.5)
-    assert len(team.remote.commits()) == commits + 1, "presences are on the branch"
+    assert len(team.remote.commits()) == commits + 2, "presences are on the branch"
     assert incidents(team.mac) == incidents(team.spark) == []
     team.spark.start_daemon(*DEBUG)
     eventually(
