@@ -73,10 +73,7 @@ def test_hooks_go_in_once_and_come_out_without_a_trace(mac: Machine, runtime: st
     assert mac.wire("hooks", "install", runtime, "--check").status == 0
     gone = mac.json("hooks", "install", runtime, "--uninstall")
     assert (gone["state"], gone["changed"]) == ("missing", True)
-    if runtime in SETTINGS:
-        assert json.loads(path.read_bytes()).get("hooks") is None
-    else:
-        assert not path.exists()
+    assert not path.exists(), "there was none before"
     assert mac.json("hooks", "uninstall", runtime)["changed"] is False
 
 
@@ -215,6 +212,23 @@ def test_a_drift_is_told_and_mended(mac: Machine, runtime: str) -> None:
         assert mac.json("hooks", "install", runtime)["state"] == "installed"
         found = path.read_bytes()
         assert json.loads(found) == json.loads(good) if runtime in SETTINGS else found == good
+
+
+def test_settings_that_were_empty_stay_there(mac: Machine) -> None:
+    path = mac.home / ".gemini" / "settings.json"
+    path.parent.mkdir()
+    path.write_text("{}\n")
+    mac.wire("hooks", "install", "gemini")
+    mac.wire("hooks", "uninstall", "gemini")
+    assert path.read_text() == "{}\n"
+
+
+def test_an_install_says_when_the_runtime_could_not_find_wire(mac: Machine) -> None:
+    found = mac.wire("hooks", "install", "codex")
+    assert "no `wire` on PATH" not in found.stderr
+    mac.wire("hooks", "uninstall", "codex")
+    missing = mac.wire("hooks", "install", "codex", env={"PATH": "/usr/bin:/bin"})
+    assert "there is no `wire` on PATH here" in missing.stderr
 
 
 def test_a_link_to_the_settings_stays_one(mac: Machine) -> None:

@@ -180,6 +180,10 @@ def _tell_installed(
         say(f"as it was before: {report.backup}")
     if report.changed and report.state == "installed":
         say(f"if they do not fire: {runtime.silent}")
+        import shutil  # not at the top: a look-up of hooks needs nothing of it
+
+        if shutil.which("wire") is None:
+            warn("there is no `wire` on PATH here; the runtime has to find one, or its hooks fail")
     if listed is not None and not listed_well:
         why = f": {listed.why}" if listed.why else ""
         raise WireError(

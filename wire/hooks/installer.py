@@ -146,7 +146,11 @@ def uninstall(runtime: Runtime, scope: Scope) -> Report:
         with _locked(scope.settings):
             before = settingsfile.read(place.path)
             after = settingsfile.without(before, runtime.name)
-            changed = before != after and settingsfile.write(place.path, before, after, runtime.name)
+            changed = before != after
+            if changed and after in ({}, dict(place.head or {})) and _made_by_us(place.path):
+                os.unlink(place.path)
+            elif changed:
+                settingsfile.write(place.path, before, after, runtime.name)
     _note(scope, runtime.name, place.path, there=False)
     return look(runtime, scope)._replace(changed=changed)
 
@@ -216,6 +220,11 @@ def _foreign(path: str) -> UsageError:
 def _backup(path: str) -> str | None:
     beside = os.path.realpath(path) + settingsfile.BACKUP
     return beside if os.path.exists(beside) else None
+
+
+def _made_by_us(path: str) -> bool:
+    """Return whether there was no such file before the first install."""
+    return _backup(path) is None and not os.path.islink(path)
 
 
 def _home(environ: Mapping[str, str]) -> str:
