@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wire.hooks.runtimes import Runtime
 
 SHOWN = 20
-_KIND = click.Choice(["git", *NAMES])
+_KIND = click.Choice(["git", "pre-receive", *NAMES])
 
 
 @click.group()
@@ -30,6 +30,7 @@ def _scoped(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option("--user", is_flag=True, help="A runtime's hooks for all projects of this user: the default."),
         click.option("--project", metavar="DIR", help="A runtime's hooks for one project."),
+        click.option("--repo", metavar="DIR", help="pre-receive: the bare repository on its host."),
     ):
         command = option(command)
     return command
@@ -41,6 +42,13 @@ def _scoped(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--uninstall", "remove", is_flag=True, help="Take out what an install put in, and nothing else.")
 @click.option("--plugin", metavar="DIR", help="claude-code: write a plugin folder instead of changing settings.")
 @click.option("--mcp", is_flag=True, help="A runtime's list of tool servers, too: `wire mcp`.")
+@click.option("--branch", metavar="NAME", help="pre-receive: the wire's branch; else whichever carries a trust chain.")
+@click.option(
+    "--trust", metavar="CHECKPOINT", help="pre-receive: take no other wire than the one with this checkpoint."
+)
+@click.option(
+    "--script", is_flag=True, help="pre-receive: only print it, for a host that has a place of its own for it."
+)
 @_scoped
 @json_option
 @choosing
@@ -52,17 +60,30 @@ def install(
     remove: bool,
     plugin: str | None,
     mcp: bool,
+    branch: str | None,
+    trust: str | None,
+    script: bool,
     project: str | None,
     user: bool,
+    repo: str | None,
     as_json: bool,
 ) -> None:
-    """Put hooks in: git's into the wire's clone, a runtime's into its settings.
+    """Put hooks in: git's into the wire's clone, the host's into its repository, a runtime's into its settings.
 
     Settings are merged: what is not ours stays, a copy of the file as it was is kept beside it, and a file that is not
     understood is refused.
     """
     if (check and remove) or (plugin and (check or remove or mcp or project or user)):
         raise UsageError("--check, --uninstall and --plugin exclude each other")
+    if kind == "pre-receive":
+        from wire.cli import hosting
+
+        if plugin or mcp or project or user:
+            raise UsageError("--plugin, --mcp, --project and --user are for the hooks of an agent runtime")
+        hosting.pre_receive(repo, branch, trust, script=script, check=check, remove=remove, as_json=as_json)
+        return
+    if branch or trust or script or repo:
+        raise UsageError("--repo, --branch, --trust and --script are for the pre-receive hook of a host")
     if kind == "git":
         _git(ctx, check=check, remove=remove, plain=not (plugin or mcp or project or user), as_json=as_json)
         return
@@ -90,8 +111,17 @@ def install(
 @json_option
 @choosing
 @click.pass_context
-def uninstall(ctx: click.Context, kind: str, project: str | None, user: bool, as_json: bool) -> None:
+def uninstall(ctx: click.Context, kind: str, project: str | None, user: bool, repo: str | None, as_json: bool) -> None:
     """Take out what an install put in, and nothing else."""
+    if kind == "pre-receive":
+        from wire.cli import hosting
+
+        if project or user:
+            raise UsageError("--project and --user are for the hooks of an agent runtime")
+        hosting.pre_receive(repo, None, None, script=False, check=False, remove=True, as_json=as_json)
+        return
+    if repo:
+        raise UsageError("--repo is for the pre-receive hook of a host")
     if kind == "git":
         _git(ctx, check=False, remove=True, plain=not (project or user), as_json=as_json)
         return
@@ -206,12 +236,25 @@ def status(ctx: click.Context, as_json: bool) -> None:
 
 
 @hooks.command()
-@click.argument("hook", type=click.Choice(["pre-commit"]))
+@click.argument("hook", type=click.Choice(["pre-commit", "pre-receive"]))
+@click.option("--branch", metavar="NAME", help="pre-receive: the wire's branch.")
+@click.option("--trust", metavar="CHECKPOINT", help="pre-receive: the only wire that is taken.")
 @click.option("--joined", is_flag=True, help="Refuse to judge anywhere but in the clone of a wire of this machine.")
 @json_option
 @click.pass_context
-def run(ctx: click.Context, hook: str, joined: bool, as_json: bool) -> None:
-    """Judge what is staged in the work tree of the current folder; for git, and for the pre-commit framework."""
+def run(ctx: click.Context, hook: str, branch: str | None, trust: str | None, joined: bool, as_json: bool) -> None:
+    """Judge what is staged in the work tree of the current folder, or (pre-receive) the push that git hands over.
+
+    For git, and for the pre-commit framework.
+    """
+    if hook == "pre-receive":
+        from wire.cli import hosting
+
+        if joined:
+            raise UsageError("--joined is for the pre-commit hook")
+        hosting.judge(branch, trust, as_json=as_json)
+    if branch or trust:
+        raise UsageError("--branch and --trust are for the pre-receive hook")
     from wire.hooks import precommit
 
     outcome = precommit.run(settings_of(ctx), os.getcwd(), joined=joined)

@@ -19,7 +19,8 @@ from wire.gitio.blobs import blob_id
 from wire.gitio.classify import REMOTE_KINDS, GitFailed, Kind, printable, redact_url
 from wire.gitio.core import Result
 from wire.gitio.credentials import told_url, without_credentials
-from wire.gitio.discover import Repository, discover, work_trees
+from wire.gitio.discover import Bare, Repository, discover, discover_bare, work_trees
+from wire.gitio.environment import quarantine
 from wire.gitio.fastimport import Drop, Put
 from wire.gitio.git import OLDEST_GIT, Git, RefUpdate
 from wire.gitio.packing import Counts
@@ -31,6 +32,7 @@ __all__ = [
     "OLDEST_GIT",
     "REMOTE_KINDS",
     "REPLACEABLE",
+    "Bare",
     "Change",
     "Commit",
     "Counts",
@@ -47,9 +49,11 @@ __all__ = [
     "Result",
     "blob_id",
     "discover",
+    "discover_bare",
     "file_in",
     "leave_connections",
     "printable",
+    "quarantine",
     "redact_url",
     "refs_below",
     "told_url",

@@ -3,7 +3,8 @@
 Rules that it keeps:
 
 1. Children are started through GitPython (`git.cmd.Git(folder).execute(..., as_process=True)`), imported at the first
-   use: the import costs 80 ms and starts a `git version`. GitPython adds to the inherited environment and cannot take
+   use: the import costs 80 ms and starts a `git version`, so a hook that holds up somebody's push goes without
+   (`plain`). GitPython adds to the inherited environment and cannot take
    away, so variables that must go are removed by `env -u`.
 2. A child leads its own session and process group: it has no terminal, and all that it started can be signalled.
 3. Its pipes are drained together and into bounded memory. It is neither trusted to end when its pipes close nor to
@@ -26,6 +27,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Literal, NamedTuple
+
+from wire.gitio import groups
 
 if TYPE_CHECKING:
     from git.cmd import Git as GitCommand
@@ -62,6 +65,9 @@ class NotStarted(Exception):
 class Runner:
     """Run children in one folder, one at a time.
 
+    Args:
+        plain: start them without GitPython.
+
     One thread uses a runner; only `cancel` may be called from any other.
 
     Attributes:
@@ -70,7 +76,8 @@ class Runner:
         ended: the monotonic second at which the last child ended, 0 before the first.
     """
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, *, plain: bool = False) -> None:
+        self._plain = plain
         self.busy_until: float | None = None
         self.ended = 0.0
         self._folder = folder
@@ -138,13 +145,13 @@ class Runner:
             self._stopped = self._stopped or stop
             self._asked_to_end = self._running
             if self._group is not None:
-                _signal_group(self._group, signal.SIGTERM)
+                groups.signal_group(self._group, signal.SIGTERM)
 
     def _told_to_end(self) -> None:
         # In a signal handler, which may have interrupted who holds the lock.
         self._asked_to_end = True
         if self._group is not None:
-            _signal_group(self._group, signal.SIGTERM)
+            groups.signal_group(self._group, signal.SIGTERM)
 
     def _wants_end(self) -> bool:
         return self._asked_to_end
@@ -152,6 +159,8 @@ class Runner:
     def _start(
         self, argv: Sequence[str], environment: Mapping[str, str], has_input: bool, pass_fds: Sequence[int]
     ) -> "subprocess.Popen[bytes]":
+        if self._plain:
+            return self._start_plainly(argv, environment, has_input, pass_fds)
         # Names in argv at worst; values never are.
         unwanted = [name for name in os.environ if name not in environment]
         prefix = [_ENV, *(part for name in unwanted for part in ("-u", name))] if unwanted else []
@@ -177,6 +186,23 @@ class Runner:
         # From here on it is ours: GitPython's wrapper ends it when it is collected, and waits without a limit.
         started.proc = None
         return process
+
+    def _start_plainly(
+        self, argv: Sequence[str], environment: Mapping[str, str], has_input: bool, pass_fds: Sequence[int]
+    ) -> "subprocess.Popen[bytes]":
+        try:
+            return subprocess.Popen(
+                argv,
+                cwd=self._folder,
+                env=environment,
+                stdin=subprocess.PIPE if has_input else subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+                pass_fds=tuple(pass_fds),
+            )
+        except OSError as e:
+            raise NotStarted(f"cannot start {argv[0]}: {e.strerror or e}") from e
 
     def _converse(
         self,
@@ -206,18 +232,18 @@ class Runner:
         with self._lock:
             self._group = None
         give_up = time.monotonic() + GRACE
-        _signal_group(group, signal.SIGTERM)
+        groups.signal_group(group, signal.SIGTERM)
         try:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(GRACE)
             # The leader is gone; what it started may still be cleaning up (a local remote's receive-pack has locks).
-            _wait_for_group(group, give_up)
+            groups.wait_for_group(group, give_up)
         finally:
-            if _group_exists(group):
+            if groups.group_exists(group):
                 self._killed = True
-                _signal_group(group, signal.SIGKILL)
+                groups.signal_group(group, signal.SIGKILL)
                 # They are as good as gone; but who looks right away should see none.
-                _wait_for_group(group, time.monotonic() + 0.5)
+                groups.wait_for_group(group, time.monotonic() + 0.5)
             # A process that sleeps inside the kernel (a dead network disk) can't be waited for; it dies when it wakes.
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(GRACE)
@@ -372,42 +398,6 @@ def _exit_fd(pid: int) -> int | None:
         return os.pidfd_open(pid)
     except OSError:
         return None
-
-
-def _signal_group(group: int, number: int) -> None:
-    # Gone already is what we want; macOS answers EPERM for a group of zombies.
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, number)
-
-
-def _group_exists(group: int) -> bool:
-    try:
-        os.killpg(group, 0)
-    except (ProcessLookupError, PermissionError):
-        return False
-    # Orphans that died wait for a parent to notice; in a container without an init that is never.
-    states = _states(group)
-    return states is None or any(state != b"Z" for state in states)
-
-
-def _states(group: int) -> list[bytes] | None:
-    """Return the states of the processes in a group; None where the system has no `/proc`."""
-    if not os.path.exists("/proc/self/stat"):
-        return None
-    found = []
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(f"/proc/{name}/stat", "rb") as file:
-                # The command's name stands in parentheses and may hold anything.
-                state, _, leader = file.read().rpartition(b") ")[2].split(b" ")[:3]
-                if int(leader) == group:
-                    found.append(state)
-    return found
-
-
-def _wait_for_group(group: int, until: float) -> None:
-    while time.monotonic() < until and _group_exists(group):
-        time.sleep(0.01)
 
 
 _importing = threading.Lock()

@@ -49,6 +49,7 @@ class Core:
         identity: name and address for commits and reflogs.
         timeout: seconds that a child may take unless a call says otherwise.
         extra_config: settings on top of the hardened ones.
+        quarantine: see `Git`.
     """
 
     def __init__(
@@ -60,16 +61,20 @@ class Core:
         identity: tuple[str, str],
         timeout: float,
         extra_config: Iterable[tuple[str, str]],
+        quarantine: Mapping[str, str] | None = None,
     ) -> None:
         self.git_dir = os.path.abspath(git_dir)
         self.environ = dict(environ)
         self.identity = identity
         self.timeout = timeout
         self.secrets: set[str] = set()
-        self._environment = environment.hardened(environ, self.git_dir, identity, extra_config)
+        self._environment = {
+            **environment.hardened(environ, self.git_dir, identity, extra_config),
+            **(quarantine or {}),
+        }
         self._where = [f"--git-dir={self.git_dir}", *([f"--work-tree={work_tree}"] if work_tree else [])]
-        self._runner = Runner(self.git_dir)
-        self._homeless = Runner(os.sep)
+        self._runner = Runner(self.git_dir, plain=quarantine is not None)
+        self._homeless = Runner(os.sep, plain=quarantine is not None)
 
     def run(
         self,

@@ -74,6 +74,33 @@ def discover(environ: Mapping[str, str], folder: str) -> Repository:
     return Repository(top=top, **paths, hooks_path=value if origin.status == 0 else None, hooks_from=set_by)
 
 
+class Bare(NamedTuple):
+    """A repository that others push to.
+
+    Attributes:
+        git_dir: its folder.
+        hooks_dir: the folder that git takes its hooks from.
+        settings: its settings of `receive.` and `transfer.`, in lower case, as git sees them there.
+    """
+
+    git_dir: str
+    hooks_dir: str
+    settings: Mapping[str, str]
+
+
+def discover_bare(environ: Mapping[str, str], folder: str) -> Bare:
+    """Return the repository at a folder, bare or not; raises GitFailed where there is none."""
+    asked = {name: value for name, value in environ.items() if not name.startswith("GIT_")}
+    git_dir = os.fsdecode(_ask(asked, folder, "rev-parse", "--absolute-git-dir").stdout)[:-1]
+    where = _ask(asked, folder, "rev-parse", "--path-format=absolute", "--git-path", "hooks").stdout
+    listed = _ask(asked, folder, "config", "-z", "--get-regexp", r"^(receive|transfer)\.", ok=(0, 1)).stdout
+    settings = {}
+    for item in listed.decode("utf-8", "replace").split("\0")[:-1]:
+        name, equals, value = item.partition("\n")
+        settings[name.lower()] = value if equals else "true"
+    return Bare(git_dir, os.fsdecode(where)[:-1], settings)
+
+
 def work_trees(environ: Mapping[str, str], folder: str) -> list[str]:
     """Return the folders of all work trees of a repository, the main one first; raises GitFailed."""
     listed = _ask(environ, folder, "worktree", "list", "--porcelain", "-z").stdout.split(b"\0")

@@ -201,6 +201,12 @@ def hardened(
     return kept | further_config(kept, settings)
 
 
+def quarantine(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables by which git shows its hooks the objects of a push that is not taken yet."""
+    names = ("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_QUARANTINE_PATH")
+    return {name: environ[name] for name in names if name in environ}
+
+
 def further_config(environment: Mapping[str, str], settings: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Return the variables that put settings behind those that an environment has already."""
     count = int(environment["GIT_CONFIG_COUNT"])

@@ -1,23 +1,21 @@
-"""What staged changes are judged against: the trust, and the accepted end and bytes of each channel.
+"""What changes are judged against: the trust, and the accepted end and bytes of each channel.
 
-`pinned` is the ground of a machine that joined the wire: its pin, its trust, its accepted bytes. `unpinned` is what the
-repository's own HEAD says, for a clone that is no machine's: the trust chain must hold, but whether it is the right one
-nobody can tell there, nor who is sitting at the keyboard.
+`pinned.pinned` is the ground of a machine that joined the wire: its pin, its trust, its accepted bytes. `unpinned` is
+what the repository's own HEAD says, for a clone that is no machine's: the trust chain must hold, but whether it is the
+right one nobody can tell there, nor who is sitting at the keyboard. On a host `prereceive` makes one of the tip.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from wire.daemon.accepted import Accepted, Blobs
-from wire.daemon.shape import ROOT, Kind, classify, segment_path, trust_path
-from wire.daemon.site import Site
-from wire.errors import StoreError
-from wire.gitio import Entry, Git
+from wire.daemon.accepted import Blobs
+from wire.daemon.shape import ROOT, Kind, classify, trust_path
+from wire.gitio import Entry
 from wire.keys.trust import Chain
 from wire.protocol.chain import Position, place, walk
-from wire.store import journal
-from wire.store.config import WireConfig
-from wire.store.paths import Settings, WirePlaces
+
+GROUP = 64
+"""Segments that are read at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,39 +41,14 @@ class Ground:
 
     Attributes:
         own: the agents of this machine; None where that is not known.
-        channel: returns what is accepted of a channel.
+        channel: returns what is accepted of a channel, given the trust that the changes make.
+        alone: the branch holds the wire and nothing else.
     """
 
     chain: Chain
     own: frozenset[str] | None
-    channel: Callable[[str], Channel]
-
-
-def pinned(settings: Settings, config: WireConfig, git: Git, blobs: Blobs) -> Ground:
-    """Return the ground of a wire that this machine joined.
-
-    Args:
-        git: the repository of the work tree, which shares the clone's objects.
-
-    Raises:
-        WireError: pin or trust are missing, damaged, or do not fit each other.
-    """
-    site = Site.open(settings, config)
-    pin = site.pin()
-    accepted = Accepted(git, blobs, pin.accepted_commit)
-
-    def channel(name: str) -> Channel:
-        end = pin.accepted.get(name, Position.start(pin.wire, name))
-        mine = name.partition("/")[0] in config.agents
-        stored = _stored(site.places, pin.wire, name, end) if mine else {}
-        return Channel(
-            end,
-            lambda number: accepted.segment(name, number),
-            lambda number: accepted.oids().get(segment_path(name, number)),
-            stored,
-        )
-
-    return Ground(site.trust(pin), frozenset(config.agents), channel)
+    channel: Callable[[str, Chain], Channel]
+    alone: bool
 
 
 def unpinned(blobs: Blobs, entries: Mapping[bytes, Entry]) -> Ground:
@@ -97,21 +70,31 @@ def unpinned(blobs: Blobs, entries: Mapping[bytes, Entry]) -> Ground:
         files.append((read[0] or b"", read[1] or b""))
     chain = Chain.replay(files)
 
-    def channel(name: str) -> Channel:
-        carried = {
-            number: blobs.get(entry.oid) or b"" for number, entry in segments(entries, name).items() if number > 0
-        }
-        start = Position.start(chain.wire, name)
-        found = walk(start, carried, lambda number: b"", wire=chain.wire, channel=name, keys=chain)
-        accepted: dict[int, bytes] = {}
-        end = start
-        for line in found.new:
-            number, _ = place(end, len(line.raw) + 1)
-            accepted[number] = accepted.get(number, b"") + line.raw + b"\n"
-            end = end.after(len(line.raw) + 1, line.head)
-        return Channel(found.end, lambda number: accepted.get(number, b""))
+    return Ground(chain, None, lambda name, trust: carried(trust, name, segments(entries, name), blobs)[0], alone=False)
 
-    return Ground(chain, None, channel)
+
+def carried(chain: Chain, name: str, there: Mapping[int, Entry], blobs: Blobs) -> tuple[Channel, bool]:
+    """Return what a tree carries of a channel, walked from the first line on, and whether it carries nothing else.
+
+    Args:
+        there: the segments in the tree, by number.
+    """
+    parts: dict[int, list[bytes]] = {}
+    end = Position.start(chain.wire, name)
+    clean = sorted(there) == list(range(1, len(there) + 1))
+    numbers = sorted(number for number in there if number > 0)
+    for index, number in enumerate(numbers):
+        if index % GROUP == 0:
+            blobs.fetch(there[one].oid for one in numbers[index : index + GROUP])
+        data = blobs.get(there[number].oid) or b""
+        found = walk(end, {number: data}, lambda n: b"", wire=chain.wire, channel=name, keys=chain)
+        clean = clean and not (found.foreign or found.more)
+        for line in found.new:
+            parts.setdefault(place(end, len(line.raw) + 1)[0], []).append(line.raw)
+            end = end.after(len(line.raw) + 1, line.head)
+    accepted = {number: b"\n".join([*lines, b""]) for number, lines in parts.items()}
+    blob = (lambda number: there[number].oid if number in there else None) if clean else (lambda number: None)
+    return Channel(end, lambda number: accepted.get(number, b""), blob), clean
 
 
 def segments(entries: Mapping[bytes, Entry], channel: str) -> dict[int, Entry]:
@@ -124,13 +107,3 @@ def segments(entries: Mapping[bytes, Entry], channel: str) -> dict[int, Entry]:
             if shape.kind is Kind.SEGMENT:
                 found[shape.number] = entry
     return found
-
-
-def _stored(places: WirePlaces, wire: str, channel: str, end: Position) -> dict[int, bytes]:
-    """Return what the journal has behind the accepted end; one that cannot be read is the daemon's to mend."""
-    try:
-        tail = journal.tail(places, wire, channel)
-        lines = list(journal.read_lines(places, channel, end, tail)) if tail.seq > end.seq else []
-    except StoreError:
-        return {}
-    return {end.seq + 1 + index: raw for index, raw in enumerate(lines)}

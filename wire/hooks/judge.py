@@ -1,4 +1,4 @@
-"""The verdict on staged changes, by the same walk as the daemon's (PROTOCOL.md, section "Verification").
+"""The verdict on the changes of a commit, staged or pushed, by the daemon's own walk (PROTOCOL.md, "Verification").
 
 Judged is what a commit would *change*: what was wrong in HEAD already is not held against it, and taking foreign bytes
 out of one's own folder is lawful. The steps, with the protocol's numbers:
@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import NamedTuple
 
 from wire.daemon.accepted import Blobs
 from wire.daemon.shape import ATTRIBUTES, NEWEST_TRUST_PATH, Kind, Shape, classify, segment_path, trust_path
@@ -27,8 +28,9 @@ from wire.hooks.ground import Channel, Ground, segments
 from wire.hooks.private import find
 from wire.hooks.problems import Problem, at
 from wire.keys import requests
-from wire.keys.trust import Chain, Verdict
-from wire.protocol.chain import Foreign, Walk, lines_of, walk
+from wire.keys import trust as trusts
+from wire.keys.trust import Chain
+from wire.protocol.chain import Foreign, Position, Walk, lines_of, walk
 from wire.protocol.codes import Code
 from wire.protocol.line import Line, LineError, content, parse
 
@@ -101,8 +103,22 @@ def _keys_in(staging: Staging, change: Change) -> Iterable[Problem]:
         yield Problem("PRIVATE_KEY", change.path, f"{what}; those never leave their machine", line, offset)
 
 
-def judge(staging: Staging, ground: Ground) -> list[Problem]:
-    """Return everything that is wrong with the changes of a wire."""
+class Verdict(NamedTuple):
+    """What the changes of a wire turned out to be.
+
+    Attributes:
+        problems: everything that is wrong with them.
+        chain: the trust that they make.
+        ends: of each channel that they change where it ends then; None where it carries something else, too.
+    """
+
+    problems: list[Problem]
+    chain: Chain
+    ends: dict[str, Position | None]
+
+
+def judge(staging: Staging, ground: Ground) -> Verdict:
+    """Judge the changes of a wire."""
     problems = []
     shaped: dict[Kind, list[tuple[Change, Shape]]] = {}
     for change in staging.changes:
@@ -111,15 +127,17 @@ def judge(staging: Staging, ground: Ground) -> list[Problem]:
             continue
         shape = classify(change.path, change.new_mode)
         shaped.setdefault(shape.kind, []).append((change, shape))
-    problems += _shapes(staging, shaped, pinned=ground.own is not None)
+    problems += _shapes(staging, shaped, alone=ground.alone)
     trust = _Trust(staging, ground.chain)
     problems += trust.judge(shaped)
     problems += _requests(staging, ground, trust.chain, [item[0] for item in shaped.get(Kind.REQUEST, [])])
+    ends: dict[str, Position | None] = {}
     changed = sorted(shaped.get(Kind.SEGMENT, []), key=_by_channel)
-    for channel, items in groupby(changed, key=lambda item: item[1].channel):
-        numbered = {shape.number: change for change, shape in items}
-        problems += _Channel(staging, ground, trust.chain, channel, numbered).judge()
-    return problems
+    for name, items in groupby(changed, key=lambda item: item[1].channel):
+        channel = _Channel(staging, ground, trust.chain, name, {shape.number: change for change, shape in items})
+        problems += channel.judge()
+        ends[name] = channel.end
+    return Verdict(problems, trust.chain, ends)
 
 
 def _by_channel(item: tuple[Change, Shape]) -> tuple[str, int]:
@@ -130,13 +148,13 @@ def _by_channel(item: tuple[Change, Shape]) -> tuple[str, int]:
 
 
 def _shapes(
-    staging: Staging, shaped: Mapping[Kind, Sequence[tuple[Change, Shape]]], *, pinned: bool
+    staging: Staging, shaped: Mapping[Kind, Sequence[tuple[Change, Shape]]], *, alone: bool
 ) -> Iterable[Problem]:
     for change, _ in shaped.get(Kind.ILLEGAL, ()):
         if change.new_oid.strip("0"):
             what = f"no wire has this path with mode {change.new_mode}"
             yield Problem(Code.SHAPE, change.path, what, begins=staging.new(change)[:40])
-    for change, _ in shaped.get(Kind.FOREIGN, ()) if pinned else ():
+    for change, _ in shaped.get(Kind.FOREIGN, ()) if alone else ():
         if change.new_oid.strip("0"):
             yield Problem(Code.SHAPE, change.path, "the wire's branch holds nothing but _coordination/")
     for change, _ in shaped.get(Kind.ATTRIBUTES, ()):
@@ -167,10 +185,10 @@ class _Trust:
                 problems.append(Problem(Code.TRUST, gone, "a trust version and its signatures are never removed"))
                 continue
             judged = self.chain.judge(version, raw, signatures)
-            if judged.verdict is Verdict.NEXT and judged.chain is not None:
-                self.chain = judged.chain
-            elif judged.verdict is not Verdict.SAME:
-                code = Code.TRUST_FORK if judged.verdict is Verdict.FORK else Code.TRUST
+            if judged.verdict is trusts.Verdict.NEXT and judged.chain is not None:
+                self.chain = self._with_later(judged.chain)
+            elif judged.verdict is not trusts.Verdict.SAME:
+                code = Code.TRUST_FORK if judged.verdict is trusts.Verdict.FORK else Code.TRUST
                 problems.append(Problem(code, path, judged.why or "it does not follow what is held", 1, 0, raw[:40]))
         for change, _ in shaped.get(Kind.NEWEST_TRUST, ()):
             new = self._staging.new(change)
@@ -178,6 +196,18 @@ class _Trust:
                 why = f"it is not a copy of trust version {self.chain.newest.version}, the newest that is signed"
                 problems.append(Problem(Code.TRUST, NEWEST_TRUST_PATH.encode(), why, 1, 0, new[:40]))
         return problems
+
+    def _with_later(self, chain: Chain) -> Chain:
+        """Return a chain with the versions behind its end that were there already, and followed none that was."""
+        while True:
+            path = trust_path(chain.newest.version + 1).encode()
+            if path in self._staged:
+                return chain
+            raw = self._carried(path)
+            longer = chain.judge(chain.newest.version + 1, raw, self._carried(path + b".sig")).chain if raw else None
+            if longer is None:
+                return chain
+            chain = longer
 
     def _carried(self, path: bytes) -> bytes:
         change = self._staged.get(path)
@@ -206,7 +236,11 @@ def _requests(staging: Staging, ground: Ground, chain: Chain, changes: Iterable[
 
 
 class _Channel:
-    """One channel of which segments are changed."""
+    """One channel of which segments are changed.
+
+    Attributes:
+        end: where it ends with the changes; None where the walk found anything but lines, or did not take place.
+    """
 
     def __init__(
         self, staging: Staging, ground: Ground, chain: Chain, name: str, changed: Mapping[int, Change]
@@ -215,7 +249,8 @@ class _Channel:
         self._ground = ground
         self._chain = chain
         self._name = name
-        self._held: Channel = ground.channel(name)
+        self._held: Channel = ground.channel(name, chain)
+        self.end: Position | None = None
         self._before = {number: staging.old(change) for number, change in changed.items()}
         self._after = {number: staging.new(change) for number, change in changed.items()}
         # What HEAD lacks of other segments belongs to the walk: a line behind a hole is none.
@@ -233,6 +268,7 @@ class _Channel:
         if self._ground.own is not None and owner not in self._ground.own:
             return list(self._strange(owner))
         before, after = self._walk(self._before), self._walk(self._after)
+        self.end = None if after.foreign or after.more or after.lacking else after.end
         return [
             *self._foreign(before, after),
             *self._removed(before, after),

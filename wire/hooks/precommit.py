@@ -15,8 +15,9 @@ from wire.daemon.accepted import Blobs
 from wire.daemon.shape import ROOT, trust_path
 from wire.errors import IdentityError, TrustError
 from wire.gitio import Entry, Git, Repository, discover
-from wire.hooks import ground
+from wire.hooks.ground import unpinned
 from wire.hooks.judge import Staging, judge, judge_keys
+from wire.hooks.pinned import pinned
 from wire.hooks.problems import Problem, shown
 from wire.store import config as configs
 from wire.store.config import WireConfig
@@ -65,7 +66,7 @@ def run(settings: Settings, folder: str, *, joined: bool) -> Outcome:
     problems, passed_over = judge_keys(staging, strict=config is not None)
     notes = [f"{shown(path)} is too large to be looked through for private keys" for path in passed_over]
     if config is not None:
-        problems += judge(staging, ground.pinned(settings, config, git, staging.blobs))
+        problems += judge(staging, pinned(settings, config, git, staging.blobs)).problems
     else:
         problems += _without_pin(staging, entries, notes)
     return Outcome(len(changes), tuple(problems), tuple(notes))
@@ -82,12 +83,12 @@ def _without_pin(staging: Staging, entries: dict[bytes, Entry], notes: list[str]
             )
         notes.append("no wire in HEAD: only private keys were looked for")
         return []
-    held = ground.unpinned(staging.blobs, entries)
+    held = unpinned(staging.blobs, entries)
     notes.append(
         f"this machine joined no wire with this clone, so there is no pin: verified with the trust chain in HEAD "
         f"({held.chain.newest.checkpoint}), and whose folder is whose could not be told"
     )
-    return judge(staging, held)
+    return judge(staging, held).problems
 
 
 def _wire_of(settings: Settings, found: Repository) -> WireConfig | None:

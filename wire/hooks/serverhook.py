@@ -1,0 +1,187 @@
+"""The pre-receive hook in a bare repository: installed, removed, and whether it is the one that git runs.
+
+    report = install(environ, "/srv/git/wire.git", Rules(branch="main"))
+    print(script(Rules()))                      for a host that wants its hooks somewhere else
+
+A hook of somebody else's is never written over. Where the host has one that calls those in a folder beside it, as Gitea
+and Forgejo do (`hooks/pre-receive.d`), or a folder for its owner's hooks, as GitLab does (`custom_hooks`), ours goes
+there.
+"""
+
+import os
+import shlex
+import sys
+from collections.abc import Mapping
+
+from wire.errors import StoreError, UsageError
+from wire.gitio import discover_bare
+from wire.hooks.githook import Owner, Report
+from wire.hooks.prereceive import Rules
+from wire.protocol.encoding import parse_checkpoint
+from wire.store.files import atomic_write, read_bytes, store_error
+
+HOOK = "pre-receive"
+VERB = "hooks run pre-receive"
+SWITCHES = ("receive.denyNonFastForwards", "receive.denyDeletes", "receive.fsckObjects")
+"""What git enforces by itself where it is switched on. The first two concern branches alone: presences stay
+replaceable."""
+_FIRST = "# Written by `wire hooks install pre-receive`, and written anew by it: changes of your own would be lost."
+
+
+def look(environ: Mapping[str, str], repository: str, rules: Rules | None = None) -> Report:
+    """Return how the hook stands.
+
+    Args:
+        repository: the bare repository's folder.
+        rules: those that it is to have; None for any.
+
+    Raises:
+        GitFailed: there is no repository.
+    """
+    path = _place(environ, repository)
+    text = _read(path)
+    if text is None:
+        owner = Owner.FOREIGN if os.path.lexists(path) else Owner.MISSING
+    elif text.split(b"\n")[1:2] == [_FIRST.encode()]:
+        owner = Owner.OURS
+    else:
+        calls = any(VERB.encode() in line and not line.lstrip().startswith(b"#") for line in text.split(b"\n"))
+        owner = Owner.CALLING if calls else Owner.FOREIGN
+    again = f"wire hooks install pre-receive --repo {shlex.quote(repository)}"
+    if owner is Owner.MISSING:
+        return Report(path, owner, False, f"there is no {path}", again)
+    if owner is Owner.FOREIGN:
+        return Report(path, owner, False, f"{path} is somebody else's and does not call wire", _calling(rules))
+    if not os.access(path, os.X_OK):
+        return Report(path, owner, False, f"{path} is not executable", f"chmod +x {shlex.quote(path)}")
+    if owner is Owner.OURS and rules is not None and text != script(rules).encode():
+        return Report(path, owner, False, f"{path} is not as this version and these rules want it", again)
+    return Report(path, owner, True)
+
+
+def install(environ: Mapping[str, str], repository: str, rules: Rules) -> Report:
+    """Put the hook into the repository, or bring it up to date, and return how it stands then.
+
+    Raises:
+        UsageError: somebody else's hook is there (`foreign-hook`), or the rules cannot be (`bad-checkpoint`); nothing
+            was changed.
+        GitFailed, StoreError: the repository cannot be used.
+    """
+    text = script(rules).encode()
+    report = look(environ, repository, rules)
+    if report.owner is Owner.FOREIGN:
+        raise _foreign(report.path, rules)
+    if report.owner is not Owner.CALLING and not report.active:
+        try:
+            os.makedirs(os.path.dirname(report.path), exist_ok=True)
+            atomic_write(report.path, text, mode=0o755)
+        except OSError as error:
+            raise store_error(error, "write", report.path) from error
+    return look(environ, repository, rules)
+
+
+def uninstall(environ: Mapping[str, str], repository: str) -> str | None:
+    """Remove the hook and return its path, None where there was none.
+
+    Raises:
+        UsageError: the hook there is somebody else's (`foreign-hook`).
+    """
+    report = look(environ, repository)
+    if report.owner is Owner.MISSING:
+        return None
+    if report.owner is not Owner.OURS:
+        raise _foreign(report.path, Rules())
+    try:
+        os.unlink(report.path)
+    except OSError as error:
+        raise store_error(error, "remove", report.path) from error
+    return report.path
+
+
+def script(rules: Rules) -> str:
+    """Return the hook's text.
+
+    Raises:
+        UsageError: the checkpoint is none (`bad-checkpoint`).
+    """
+    call = _words(rules)
+    python = shlex.quote(sys.executable)
+    lines = [
+        "#!/bin/sh",
+        _FIRST,
+        "# It judges a push as every peer would, and refuses what none of them would accept.",
+        f"if [ -x {python} ]; then",
+        f"    exec {python} -P -m wire {call}",
+        "fi",
+        "if command -v git-wire >/dev/null 2>&1; then",
+        f"    exec git-wire {call}",
+        "fi",
+        f"echo 'wire: neither' {python} 'nor git-wire on PATH can judge this push; it is refused' >&2",
+        "exit 1",
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def folder(environ: Mapping[str, str], repository: str) -> str:
+    """Return the git folder of a repository; raises GitFailed."""
+    return discover_bare(environ, repository).git_dir
+
+
+def switches(environ: Mapping[str, str], repository: str) -> list[str]:
+    """Return the commands that switch on what git itself enforces there and does not yet; raises GitFailed."""
+    found = discover_bare(environ, repository)
+    return [
+        f"git -C {shlex.quote(found.git_dir)} config {name} true"
+        for name in SWITCHES
+        if not is_on(found.settings, name)
+    ]
+
+
+def is_on(settings: Mapping[str, str], name: str) -> bool:
+    """Return whether one of `SWITCHES` is on."""
+    fallback = "transfer.fsckobjects" if name == "receive.fsckObjects" else ""
+    value = settings.get(name.lower(), settings.get(fallback, ""))
+    return value.lower() in ("true", "yes", "on", "1")
+
+
+def _words(rules: Rules) -> str:
+    words = VERB.split()
+    if rules.branch is not None:
+        words += ["--branch", rules.branch]
+    if rules.trust is not None:
+        try:
+            parse_checkpoint(rules.trust)
+        except ValueError as error:
+            raise UsageError(f"{rules.trust!r} is no checkpoint: {error}", reason="bad-checkpoint") from error
+        words += ["--trust", rules.trust]
+    return shlex.join(words)
+
+
+def _place(environ: Mapping[str, str], repository: str) -> str:
+    found = discover_bare(environ, repository)
+    plain = os.path.join(found.hooks_dir, HOOK)
+    below = os.path.join(found.hooks_dir, f"{HOOK}.d")
+    if os.path.isdir(below) and b".d/" in (_read(plain) or b""):
+        return os.path.join(below, "wire")
+    custom = os.path.join(found.git_dir, "custom_hooks")
+    if os.path.isdir(custom):
+        return os.path.join(custom, HOOK)
+    return plain
+
+
+def _read(path: str) -> bytes | None:
+    try:
+        return read_bytes(path)
+    except StoreError:
+        return None
+
+
+def _calling(rules: Rules | None) -> str:
+    call = _words(rules or Rules())
+    return f"have it hand its standard input to wire: {shlex.quote(sys.executable)} -P -m wire {call} || exit 1"
+
+
+def _foreign(path: str, rules: Rules) -> UsageError:
+    return UsageError(
+        f"{path} is somebody else's hook; it was left as it is", reason="foreign-hook", next_step=_calling(rules)
+    )
