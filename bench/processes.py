@@ -1,13 +1,20 @@
 """What a command costs as a process, against an interpreter that does nothing, and in a long channel."""
 
 import json
+import os
 import statistics
+import sys
+import time
 from collections.abc import Callable, Iterator
 
 from figures import PAIRS, Figure, Pairs, alternate, ms
 from history import LONG, SHORT, grow
 from world import BODY, Took, World, making, took
 
+from wire.hooks import prereceive, serverhook
+from wire.hooks.prereceive import Rules
+
+PUSHED = 10
 HOW = "processes with their output thrown away, {}, {} alternating pairs"
 
 
@@ -120,4 +127,39 @@ def _against_nothing(
             "by the wall clock": f"{walls.ratio:.2f} x",
             "by processor time": f"{cpus.ratio:.2f} x",
         },
+    )
+
+
+def pre_receive(here: World) -> Figure:
+    """Measure the host's hook as a process: a push of ten lines on top of a long channel.
+
+    Args:
+        here: where `mac/kay` holds the long one, see `history`.
+    """
+    rules = Rules(branch="main")
+    repository = here.remote.path
+    serverhook.install(os.environ, str(repository), rules)
+    began = time.perf_counter()
+    prereceive.prime(os.environ, str(repository), rules)
+    primed = time.perf_counter() - began
+    old = here.remote.tip()
+    grow(here, "mac", "kay", PUSHED)
+    here.run("mac", "sync")
+    told = here.folder / "push"
+    told.write_text(f"{old} {here.remote.tip()} refs/heads/main\n")
+    environ = {**os.environ, "GIT_DIR": "."}
+    hook = str(repository / "hooks" / "pre-receive")
+    nothing = [sys.executable, "-P", "-c", "pass"]
+    pairs = alternate(
+        lambda _: took(nothing, environ, repository, told).wall, lambda _: took([hook], environ, repository, told).wall
+    )
+    return Figure(
+        "pre-receive",
+        f"the host's hook for a push of {PUSHED} lines on top of {LONG:,}",
+        1000 * statistics.median(pairs.ours),
+        100,
+        "ms",
+        f"a bare `python -c pass`, {ms(statistics.median(pairs.floor))}",
+        HOW.format("wall clock", PAIRS),
+        beside={"quickest": ms(min(pairs.ours)), "walking all of it once, when it is installed": ms(primed)},
     )

@@ -35,6 +35,8 @@ def _of_a_long_history(wanted: frozenset[str]) -> Iterator[Figure]:
     with long_history() as here:
         if "long" in wanted:
             yield processes.long_channel(here)
+        if "pre-receive" in wanted:
+            yield processes.pre_receive(here)
         if wanted & {"verify-one", "verify-two"}:
             yield from crypto.verification(here)
 
@@ -47,7 +49,7 @@ MEASUREMENTS: dict[tuple[str, ...], Callable[[frozenset[str]], Iterator[Figure]]
     ("send", "tail"): lambda wanted: processes.send_and_tail(),
     ("hook",): lambda wanted: processes.hook(),
     ("batch",): _batch,
-    ("long", "verify-one", "verify-two"): _of_a_long_history,
+    ("long", "pre-receive", "verify-one", "verify-two"): _of_a_long_history,
     ("latency-p50", "latency-p95"): lambda wanted: daemons.latency(),
     ("ssh-p50", "ssh-p95"): lambda wanted: exchange.over_ssh(),
     ("burst-rate", "burst-commits"): lambda wanted: exchange.burst(),

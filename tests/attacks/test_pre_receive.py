@@ -299,6 +299,6 @@ def test_lawful_pushes_pass_and_are_remembered(siege: Siege, tmp_path: Path) -> 
     stage.vandal.append("zoe/mac", stage.vandal.author("zoe/mac", zoe).line("hello"))
     stage.push("main")
     known = json.loads((siege.remote.path / "wire-pre-receive.json").read_bytes())
-    assert known["channels"][MINE][2] == 6
-    assert known["channels"]["zoe/mac"][2] == 1
+    assert known["channels"][MINE][-1][2] == 6
+    assert known["channels"]["zoe/mac"][-1][2] == 1
     assert siege.remote.tip() == stage.vandal.tip

@@ -64,7 +64,7 @@ def test_a_whole_life_passes_through_the_hook(machines, remote):
         machine.wire("sync")
         assert [one for one in people.incidents(machine, everything=True) if one["code"] != "CLOCK"] == []
     known = json.loads((remote.path / RECALL).read_bytes())
-    assert known["channels"][CHANNEL][2] == 2
+    assert known["channels"][CHANNEL][-1][2] == 2
 
 
 def test_owners_take_out_what_is_not_theirs_and_put_back_what_is(team):
@@ -161,12 +161,19 @@ def test_what_it_remembers_may_be_lost_or_damaged(team):
     install(team.remote)
     recall = team.remote.path / RECALL
     assert recall.exists() is False
-    for damage in (None, b"{", b'{"v":1,"trust":3,"channels":[]}', b'{"v":1,"trust":[],"channels":{"mac/spark":[1]}}'):
+    for damage in (
+        None,
+        b"{",
+        b'{"v":1,"trust":3,"channels":[]}',
+        b'{"v":1,"trust":[],"channels":{"mac/spark":[[1]]}}',
+    ):
         if damage is not None:
             recall.write_bytes(damage)
         team.mac.send("spark", "one more")
         team.mac.wire("sync")
-        assert json.loads(recall.read_bytes())["channels"][CHANNEL][2] == len(HostileHost(team.remote).lines(CHANNEL))
+        assert json.loads(recall.read_bytes())["channels"][CHANNEL][-1][2] == len(
+            HostileHost(team.remote).lines(CHANNEL)
+        )
     vera = team.vandal()
     known = json.loads(recall.read_bytes())
     vera.append(people.path(CHANNEL), b"junk\n")

@@ -18,7 +18,6 @@ import re
 from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
-from urllib.parse import unquote, urlsplit
 
 from wire.errors import FAILED, REMOTE, WireError
 
@@ -138,87 +137,81 @@ class GitFailed(WireError):
         self.exit_status = REMOTE if kind in REMOTE_KINDS else FAILED
 
 
-# Each row: kind, label, pattern. `(?m)` and anchors keep a server's banner from matching by accident.
-_RULES: tuple[tuple[Kind, str, re.Pattern[str]], ...] = tuple(
-    (kind, label, re.compile(pattern, re.MULTILINE | re.IGNORECASE))
-    for kind, label, pattern in (
-        (Kind.HOST_KEY, "changed-host", r"REMOTE HOST IDENTIFICATION HAS CHANGED|^Host key for .* has changed"),
-        (Kind.HOST_KEY, "unknown-host", r"^Host key verification failed|^No \S+ host key is known for"),
-        (Kind.RATE_LIMIT, "http-429", r"returned error: 429|RPC failed; HTTP 429|\btoo many requests\b"),
-        (Kind.DISK_FULL, "disk-full", r"No space left on device|Disk quota exceeded|Out of diskspace"),
-        (Kind.TOO_LARGE, "size-cap", r"died of signal 25\b|: File too large|Filesize limit exceeded"),
-        (Kind.AUTH, "publickey", r"Permission denied \([\w,.@ -]+\)|Too many authentication failures"),
-        (Kind.AUTH, "publickey", r"^(ERROR: )?Permission to \S+ denied to|marked as read[ -]only"),
-        (Kind.AUTH, "http-401", r"could not read (Username|Password) for|Authentication failed for"),
-        (Kind.AUTH, "http-401", r"returned error: 401|HTTP 401|unable to get password|told us to quit"),
-        (Kind.AUTH, "http-403", r"returned error: 403|HTTP 403"),
-        (Kind.AUTH, "proxy", r"returned error: 407|HTTP 407|CONNECT tunnel failed, response 407"),
-        (Kind.AUTH, "not-git", r"not valid: is this a git repository|url base from redirection|redirects followed"),
-        (Kind.AUTH, "ownership", r"detected dubious ownership"),
-        (Kind.NO_REF, "no-ref", r"couldn't find remote ref|Remote branch .* not found|no such remote ref"),
-        (Kind.NOT_FOUND, "no-repository", r"^(ERROR: )?Repository not found|^fatal: repository '.*' not found"),
-        (Kind.NOT_FOUND, "no-repository", r"does not appear to be a git repository"),
-        (Kind.NOT_FOUND, "http-404", r"returned error: (404|410)|HTTP (404|410)"),
-        (Kind.NOT_FOUND, "no-git-there", r"git-(upload|receive)-pack: (command )?not found"),
-        (Kind.UNKNOWN, "transport", r"transport '.*' not allowed|Unable to find remote helper for"),
-        (Kind.REJECTED, "object-format", r"support this repository's hash algorithm|^fatal: mismatched algorithms"),
-        (Kind.REJECTED, "http-413", r"returned error: 413|HTTP 413"),
-        (Kind.NETWORK, "dns", r"Could not resolve (host|proxy)|Name or service not known|nodename nor servname"),
-        (Kind.NETWORK, "dns", r"Temporary failure in name resolution|No address associated with hostname"),
-        (Kind.NETWORK, "refused", r"Connection refused|Couldn't connect to server"),
-        (Kind.NETWORK, "unreachable", r"No route to host|Network is unreachable|Network is down|Host is down"),
-        (Kind.NETWORK, "tls", r"SSL certificate|certificate verif|gnutls_|SSL_|error setting certificate|TLS connect"),
-        (Kind.NETWORK, "timed-out", r"timed out|Timeout was reached|Operation too slow|server \S+ not responding"),
-        (Kind.NETWORK, "http-5xx", r"returned error: 5\d\d|HTTP 5\d\d"),
-        (Kind.MALFORMED, "fsck", r"fsck error in pack|^error: object [0-9a-f]{40,64}: \w+:"),
-        (Kind.MALFORMED, "bad-pack", r"did not send all necessary objects|pack has (bad object|\d+ unresolved)"),
-        (Kind.LOCKED, "lock-file", r"Unable to create '.*\.lock': File exists|Another git process seems to be"),
-        (Kind.RACE, "ref-moved", r"cannot lock ref '.*': (is at .* but expected|reference already exists)"),
-        (Kind.CORRUPT, "ref", r"cannot lock ref '.*': .*: reference broken"),
-        (Kind.RACE, "ref-moved", r"cannot lock ref '.*': (unable to resolve|reference is missing)"),
-        (Kind.RACE, "ref-moved", r"\((non-fast-forward|fetch first|stale info)\)|does not contain [0-9a-f]{40,64}\)"),
-        (Kind.CORRUPT, "object", r"object file .* is empty|loose object [0-9a-f]+ .* is corrupt"),
-        (Kind.CORRUPT, "object", r"unable to (unpack|parse|read) .*[0-9a-f]{40}|inflate: data stream error"),
-        (Kind.CORRUPT, "object", r"(bad|missing) (object|tree|blob|commit)|bad tree object|could not parse commit"),
-        (Kind.CORRUPT, "object", r"(Could not read|failed to read|unable to find|hash mismatch) [0-9a-f]{40}"),
-        (Kind.CORRUPT, "object", r"Failed to traverse parents|revision walk setup failed|^fatal: not a tree object"),
-        (Kind.CORRUPT, "pack", r"packfile .* (cannot|does not|is|claims|far)|index file .* is (too small|corrupt)"),
-        (Kind.CORRUPT, "ref", r"ignoring broken ref|bad ref for|invalid (sha1|object) pointer|bad signature"),
-        (Kind.CLONE, "not-a-clone", r"not a git repository"),
-        (Kind.CLONE, "config", r"bad config|bad (numeric|boolean) config value|unknown repository extension"),
-        (Kind.CLONE, "permission", r"insufficient permission for|: Permission denied$|Read-only file system"),
-        (Kind.NETWORK, "cut", r"Connection (reset|closed) by|kex_exchange_identification|Broken pipe|RPC failed"),
-        (Kind.NETWORK, "cut", r"hung up unexpectedly|early EOF|unexpected disconnect|Empty reply from server"),
-        (Kind.NETWORK, "cut", r"Recv failure|transfer closed|expected flush after|invalid server response"),
-        (Kind.NETWORK, "cut", r"unable to access '|Could not read from remote repository|invalid index-pack output"),
-    )
+# Each row: kind, label, pattern; compiled when something failed, since all of them take milliseconds. `(?m)` and
+# anchors keep a server's banner from matching by accident.
+_RULES: tuple[tuple[Kind, str, str], ...] = (
+    (Kind.HOST_KEY, "changed-host", r"REMOTE HOST IDENTIFICATION HAS CHANGED|^Host key for .* has changed"),
+    (Kind.HOST_KEY, "unknown-host", r"^Host key verification failed|^No \S+ host key is known for"),
+    (Kind.RATE_LIMIT, "http-429", r"returned error: 429|RPC failed; HTTP 429|\btoo many requests\b"),
+    (Kind.DISK_FULL, "disk-full", r"No space left on device|Disk quota exceeded|Out of diskspace"),
+    (Kind.TOO_LARGE, "size-cap", r"died of signal 25\b|: File too large|Filesize limit exceeded"),
+    (Kind.AUTH, "publickey", r"Permission denied \([\w,.@ -]+\)|Too many authentication failures"),
+    (Kind.AUTH, "publickey", r"^(ERROR: )?Permission to \S+ denied to|marked as read[ -]only"),
+    (Kind.AUTH, "http-401", r"could not read (Username|Password) for|Authentication failed for"),
+    (Kind.AUTH, "http-401", r"returned error: 401|HTTP 401|unable to get password|told us to quit"),
+    (Kind.AUTH, "http-403", r"returned error: 403|HTTP 403"),
+    (Kind.AUTH, "proxy", r"returned error: 407|HTTP 407|CONNECT tunnel failed, response 407"),
+    (Kind.AUTH, "not-git", r"not valid: is this a git repository|url base from redirection|redirects followed"),
+    (Kind.AUTH, "ownership", r"detected dubious ownership"),
+    (Kind.NO_REF, "no-ref", r"couldn't find remote ref|Remote branch .* not found|no such remote ref"),
+    (Kind.NOT_FOUND, "no-repository", r"^(ERROR: )?Repository not found|^fatal: repository '.*' not found"),
+    (Kind.NOT_FOUND, "no-repository", r"does not appear to be a git repository"),
+    (Kind.NOT_FOUND, "http-404", r"returned error: (404|410)|HTTP (404|410)"),
+    (Kind.NOT_FOUND, "no-git-there", r"git-(upload|receive)-pack: (command )?not found"),
+    (Kind.UNKNOWN, "transport", r"transport '.*' not allowed|Unable to find remote helper for"),
+    (Kind.REJECTED, "object-format", r"support this repository's hash algorithm|^fatal: mismatched algorithms"),
+    (Kind.REJECTED, "http-413", r"returned error: 413|HTTP 413"),
+    (Kind.NETWORK, "dns", r"Could not resolve (host|proxy)|Name or service not known|nodename nor servname"),
+    (Kind.NETWORK, "dns", r"Temporary failure in name resolution|No address associated with hostname"),
+    (Kind.NETWORK, "refused", r"Connection refused|Couldn't connect to server"),
+    (Kind.NETWORK, "unreachable", r"No route to host|Network is unreachable|Network is down|Host is down"),
+    (Kind.NETWORK, "tls", r"SSL certificate|certificate verif|gnutls_|SSL_|error setting certificate|TLS connect"),
+    (Kind.NETWORK, "timed-out", r"timed out|Timeout was reached|Operation too slow|server \S+ not responding"),
+    (Kind.NETWORK, "http-5xx", r"returned error: 5\d\d|HTTP 5\d\d"),
+    (Kind.MALFORMED, "fsck", r"fsck error in pack|^error: object [0-9a-f]{40,64}: \w+:"),
+    (Kind.MALFORMED, "bad-pack", r"did not send all necessary objects|pack has (bad object|\d+ unresolved)"),
+    (Kind.LOCKED, "lock-file", r"Unable to create '.*\.lock': File exists|Another git process seems to be"),
+    (Kind.RACE, "ref-moved", r"cannot lock ref '.*': (is at .* but expected|reference already exists)"),
+    (Kind.CORRUPT, "ref", r"cannot lock ref '.*': .*: reference broken"),
+    (Kind.RACE, "ref-moved", r"cannot lock ref '.*': (unable to resolve|reference is missing)"),
+    (Kind.RACE, "ref-moved", r"\((non-fast-forward|fetch first|stale info)\)|does not contain [0-9a-f]{40,64}\)"),
+    (Kind.CORRUPT, "object", r"object file .* is empty|loose object [0-9a-f]+ .* is corrupt"),
+    (Kind.CORRUPT, "object", r"unable to (unpack|parse|read) .*[0-9a-f]{40}|inflate: data stream error"),
+    (Kind.CORRUPT, "object", r"(bad|missing) (object|tree|blob|commit)|bad tree object|could not parse commit"),
+    (Kind.CORRUPT, "object", r"(Could not read|failed to read|unable to find|hash mismatch) [0-9a-f]{40}"),
+    (Kind.CORRUPT, "object", r"Failed to traverse parents|revision walk setup failed|^fatal: not a tree object"),
+    (Kind.CORRUPT, "pack", r"packfile .* (cannot|does not|is|claims|far)|index file .* is (too small|corrupt)"),
+    (Kind.CORRUPT, "ref", r"ignoring broken ref|bad ref for|invalid (sha1|object) pointer|bad signature"),
+    (Kind.CLONE, "not-a-clone", r"not a git repository"),
+    (Kind.CLONE, "config", r"bad config|bad (numeric|boolean) config value|unknown repository extension"),
+    (Kind.CLONE, "permission", r"insufficient permission for|: Permission denied$|Read-only file system"),
+    (Kind.NETWORK, "cut", r"Connection (reset|closed) by|kex_exchange_identification|Broken pipe|RPC failed"),
+    (Kind.NETWORK, "cut", r"hung up unexpectedly|early EOF|unexpected disconnect|Empty reply from server"),
+    (Kind.NETWORK, "cut", r"Recv failure|transfer closed|expected flush after|invalid server response"),
+    (Kind.NETWORK, "cut", r"unable to access '|Could not read from remote repository|invalid index-pack output"),
 )
 
 # Only read where neither git nor ssh gave a reason of their own; the host's word.
-_REMOTE_RULES: tuple[tuple[Kind, str, re.Pattern[str]], ...] = tuple(
-    (kind, label, re.compile(pattern, re.MULTILINE | re.IGNORECASE))
-    for kind, label, pattern in (
-        (Kind.RATE_LIMIT, "rate-limit", r"\brate[ -]?limit|too many requests|abuse detection"),
-        (Kind.NOT_FOUND, "no-repository", r"repository (was )?not found|project you were looking for could not be"),
-        (Kind.NOT_FOUND, "no-repository", r"repository .* does not exist"),
-        (Kind.AUTH, "no-access", r"not allowed to (push|pull|access|download)|access denied|permission to .* denied"),
-        (Kind.AUTH, "no-access", r"invalid username or (password|token)|authentication failed|unauthorized"),
-    )
+_REMOTE_RULES: tuple[tuple[Kind, str, str], ...] = (
+    (Kind.RATE_LIMIT, "rate-limit", r"\brate[ -]?limit|too many requests|abuse detection"),
+    (Kind.NOT_FOUND, "no-repository", r"repository (was )?not found|project you were looking for could not be"),
+    (Kind.NOT_FOUND, "no-repository", r"repository .* does not exist"),
+    (Kind.AUTH, "no-access", r"not allowed to (push|pull|access|download)|access denied|permission to .* denied"),
+    (Kind.AUTH, "no-access", r"invalid username or (password|token)|authentication failed|unauthorized"),
 )
 
 # A verdict by these may still be sharpened by what the host printed: over ssh it comes with nothing else.
 _VAGUE = frozenset({"cut", "http-403", "http-5xx", ""})
 
-_RACES = re.compile(
-    r"failed to update ref|failed to lock|cannot lock ref|incorrect old value|fetch first|stale info"
-    r"|reference already exists|is at [0-9a-f]+ but expected",
-    re.IGNORECASE,
+_RACES = (
+    r"(?i)failed to update ref|failed to lock|cannot lock ref|incorrect old value|fetch first|stale info"
+    r"|reference already exists|is at [0-9a-f]+ but expected"
 )
-_PASSING = re.compile(r"internal (server )?error|unavailable|timed? ?out|try again|temporar", re.IGNORECASE)
+_PASSING = r"(?i)internal (server )?error|unavailable|timed? ?out|try again|temporar"
 
-_WAIT = re.compile(r"retry[ -]after:? *(\d{1,6})|(?:retry|try again) (?:after|in) (\d{1,6}) ?s", re.IGNORECASE)
-_OBJECT = re.compile(r"\b(?:[0-9a-f]{64}|[0-9a-f]{40})\b|objects/([0-9a-f]{2})/([0-9a-f]{38,62})\b")
-_NOISE = re.compile(
+_WAIT = r"(?i)retry[ -]after:? *(\d{1,6})|(?:retry|try again) (?:after|in) (\d{1,6}) ?s"
+_OBJECT = r"\b(?:[0-9a-f]{64}|[0-9a-f]{40})\b|objects/([0-9a-f]{2})/([0-9a-f]{38,62})\b"
+_NOISE = (
     r"^(@+$|hint:|warning:|From \S|To \S|Please make sure you have the correct access|and the repository exists\."
     r"|@ +WARNING: |IT IS POSSIBLE THAT SOMEONE|Someone could be eavesdropping|It is also possible that a host key"
     r"|Please contact your system admin|Add correct host key in|Offending \S+ key in|  remove with:|  ssh-keygen "
@@ -243,8 +236,8 @@ def classify(stderr: str, status: int) -> Failure:
         kind, label = _match(_REMOTE_RULES, stderr) or (kind, label)
     if kind is Kind.UNKNOWN and not label and status in (-25, 128 + 25):
         kind, label = Kind.TOO_LARGE, "size-cap"
-    wait = _WAIT.search(stderr) if kind is Kind.RATE_LIMIT else None
-    named = _OBJECT.search(own) if kind in (Kind.CORRUPT, Kind.MALFORMED) else None
+    wait = re.search(_WAIT, stderr) if kind is Kind.RATE_LIMIT else None
+    named = re.search(_OBJECT, own) if kind in (Kind.CORRUPT, Kind.MALFORMED) else None
     return Failure(
         kind,
         label,
@@ -285,20 +278,20 @@ def judge_rejection(reason: str, *, forced: bool = False) -> str:
     Args:
         forced: the push replaced a ref on purpose, so "non-fast-forward" is the host's policy and no race.
     """
-    if _RACES.search(reason) or ("non-fast-forward" in reason and not forced):
+    if re.search(_RACES, reason) or ("non-fast-forward" in reason and not forced):
         return "race"
-    return "passing" if _PASSING.search(reason) else "rejected"
+    return "passing" if re.search(_PASSING, reason) else "rejected"
 
 
 def reason_lines(stderr: str) -> tuple[str, ...]:
     """Return the first few lines that give a reason: without hints, progress and control characters."""
-    told = [line for line in _lines(stderr) if not _NOISE.match(line)]
+    told = [line for line in _lines(stderr) if not re.match(_NOISE, line)]
     return tuple(line[:_REASON_LENGTH] for line in told[:_REASON_LINES])
 
 
 def remote_lines(stderr: str) -> tuple[str, ...]:
     """Return the first few lines that the server printed (`remote: …`), without that prefix."""
-    told = [line for line in _lines(stderr) if line.startswith("remote:") and not _NOISE.match(line)]
+    told = [line for line in _lines(stderr) if line.startswith("remote:") and not re.match(_NOISE, line)]
     said = (line.removeprefix("remote:").strip() for line in told)
     return tuple(line[:_REASON_LENGTH] for line in said if line)[:_REASON_LINES]
 
@@ -308,31 +301,31 @@ def _lines(text: str) -> list[str]:
     return [line for line in (printable(part).rstrip() for part in re.split(r"[\r\n]+", text)) if line.strip()]
 
 
-def _match(rules: Iterable[tuple[Kind, str, re.Pattern[str]]], text: str) -> tuple[Kind, str] | None:
-    return next(((kind, label) for kind, label, pattern in rules if pattern.search(text)), None)
+def _match(rules: Iterable[tuple[Kind, str, str]], text: str) -> tuple[Kind, str] | None:
+    flags = re.MULTILINE | re.IGNORECASE
+    return next(((kind, label) for kind, label, pattern in rules if re.search(pattern, text, flags)), None)
 
 
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
-_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
+_ESCAPES = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])"
+_CONTROLS = "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
 
 
 def printable(text: str, *, keep_lines: bool = False) -> str:
     """Return `text` without terminal escapes, control characters and direction marks."""
-    bare = _ESCAPES.sub("", text)
+    bare = re.sub(_ESCAPES, "", text)
     if keep_lines:
-        return "\n".join(_CONTROLS.sub("", line) for line in re.split(r"[\r\n]+", bare))
-    return _CONTROLS.sub("", bare.replace("\t", " "))
+        return "\n".join(re.sub(_CONTROLS, "", line) for line in re.split(r"[\r\n]+", bare))
+    return re.sub(_CONTROLS, "", bare.replace("\t", " "))
 
 
-_URL = re.compile(r"\b([a-z][a-z0-9+.-]{1,20})://([^\s'\"<>]+)", re.IGNORECASE)
-_HEADER = re.compile(
-    r"\b((?:proxy-)?authorization|private-token|job-token|x-[\w-]*token|(?:set-)?cookie)(\"?\s*[:=]\s*)[^\r\n'\"]+",
-    re.IGNORECASE,
+_URL = r"(?i)\b([a-z][a-z0-9+.-]{1,20})://([^\s'\"<>]+)"
+_HEADER = (
+    r"(?i)\b((?:proxy-)?authorization|private-token|job-token|x-[\w-]*token|(?:set-)?cookie)(\"?\s*[:=]\s*)[^\r\n'\"]+"
 )
-_TOKEN = re.compile(
+_CREDENTIALS = (
     r"\b(?:gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|xox[abprs]-[\w-]{10,}|AKIA[A-Z0-9]{16})"
 )
-_BEARER = re.compile(r"\b(bearer|basic|token)\s+[A-Za-z0-9+/_.=~-]{12,}", re.IGNORECASE)
+_BEARER = r"(?i)\b(bearer|basic|token)\s+[A-Za-z0-9+/_.=~-]{12,}"
 HIDDEN = "***"
 
 
@@ -340,9 +333,9 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """Return `text` without the given secrets and without anything that looks like a credential."""
     for secret in secrets:
         text = text.replace(secret, HIDDEN)
-    text = _URL.sub(_redact_match, text)
-    text = _HEADER.sub(rf"\1\2{HIDDEN}", text)
-    return _BEARER.sub(rf"\1 {HIDDEN}", _TOKEN.sub(HIDDEN, text))
+    text = re.sub(_URL, _redact_match, text)
+    text = re.sub(_HEADER, rf"\1\2{HIDDEN}", text)
+    return re.sub(_BEARER, rf"\1 {HIDDEN}", re.sub(_CREDENTIALS, HIDDEN, text))
 
 
 def redact_url(text: str) -> str:
@@ -370,6 +363,8 @@ def _redact_match(match: re.Match[str]) -> str:
 
 def secrets_of(remote: str) -> tuple[str, ...]:
     """Return the strings in a remote's URL that must never be printed, longest first."""
+    from urllib.parse import unquote, urlsplit
+
     try:
         parts = urlsplit(remote)
     except ValueError:

@@ -15,15 +15,14 @@ command line, is refused.
 import re
 from collections.abc import Mapping
 from typing import NamedTuple
-from urllib.parse import unquote
 
 from wire.gitio.classify import redact_url
 
 _USER, _PASSWORD = "WIRE_REMOTE_USER", "WIRE_REMOTE_PASSWORD"
 _PRINT = f'!f() {{ test "$1" = get && printf "username=%s\\npassword=%s\\n" "${_USER}" "${_PASSWORD}"; }}; f'
-_HTTP = re.compile(r"(https?://)([^/?#]*)@([^/?#@]*)", re.IGNORECASE)
-_QUERY = re.compile(r"https?://[^?#]*[?#]", re.IGNORECASE)
-_SSH = re.compile(r"((?:git\+ssh|ssh\+git|ssh)://[^/?#:@]*):[^/?#]*@", re.IGNORECASE)
+_HTTP = r"(?i)(https?://)([^/?#]*)@([^/?#@]*)"
+_QUERY = r"(?i)https?://[^?#]*[?#]"
+_SSH = r"(?i)((?:git\+ssh|ssh\+git|ssh)://[^/?#:@]*):[^/?#]*@"
 
 
 class Access(NamedTuple):
@@ -46,17 +45,19 @@ def access(remote: str) -> Access:
     Raises:
         ValueError: its credentials hold a line break or a NUL, or stand in a query.
     """
-    if _QUERY.match(remote):
+    if re.match(_QUERY, remote):
         raise ValueError(
             "the remote's URL has a query or a fragment, which would stand on git's command line for all users of this "
             "machine; expected a name and password before the host, or a credential helper"
         )
-    found = _HTTP.match(remote)
+    found = re.match(_HTTP, remote)
     if found is None:
-        return Access(_SSH.sub(r"\1@", remote))
+        return Access(re.sub(_SSH, r"\1@", remote))
     host = found[1] + found[3]
     url = host + remote[found.end() :]
     name, colon, password = found[2].partition(":")
+    from urllib.parse import unquote
+
     user, secret = unquote(name), unquote(password)
     if any(char in user + secret for char in "\n\r\0"):
         raise ValueError("the credentials in the remote's URL hold a line break or a NUL")
@@ -75,5 +76,5 @@ def told_url(remote: str) -> str:
 
 def without_credentials(remote: str) -> str:
     """Return a remote's URL without user information."""
-    found = _HTTP.match(remote)
-    return _SSH.sub(r"\1@", remote) if found is None else found[1] + found[3] + remote[found.end() :]
+    found = re.match(_HTTP, remote)
+    return re.sub(_SSH, r"\1@", remote) if found is None else found[1] + found[3] + remote[found.end() :]

@@ -8,7 +8,6 @@ commit is being made, and `core.hooksPath` which hook runs. Everything else abou
 """
 
 import os
-import shutil
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -112,6 +111,8 @@ def work_trees(environ: Mapping[str, str], folder: str) -> list[str]:
 
 
 def _ask(environ: Mapping[str, str], folder: str, *args: str, ok: tuple[int, ...] = (0,)) -> Ended:
+    import shutil
+
     path = environ.get("PATH", os.defpath)
     program = shutil.which("git", path=os.pathsep.join(part for part in path.split(os.pathsep) if os.path.isabs(part)))
     if program is None:

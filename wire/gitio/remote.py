@@ -16,7 +16,6 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from email.utils import parsedate_to_datetime
 
 from wire.gitio import classify, credentials, parse, ssh, sshagent
 from wire.gitio.child import Ended, NotStarted
@@ -289,16 +288,18 @@ def _trace_file() -> int | None:
     return os.memfd_create("git-trace", os.MFD_CLOEXEC)
 
 
-_RETRY_AFTER = re.compile(rb"header: *retry-after: *([^\r\n]{1,100})", re.IGNORECASE)
+_RETRY_AFTER = rb"(?i)header: *retry-after: *([^\r\n]{1,100})"
 
 
 def _retry_after(trace: bytes, now: float) -> float | None:
-    found = _RETRY_AFTER.findall(trace)
+    found = re.findall(_RETRY_AFTER, trace)
     if not found:
         return None
     value = found[-1].decode("ascii", "replace").strip()
     if value.isdigit():
         return float(value)
+    from email.utils import parsedate_to_datetime
+
     try:
         return max(0.0, parsedate_to_datetime(value).timestamp() - now)
     except ValueError:

@@ -10,7 +10,6 @@ A dedicated key without a passphrase needs none of this, and is what a machine w
 
 import contextlib
 import os
-import socket
 import stat
 from collections.abc import Callable, Mapping
 
@@ -53,6 +52,8 @@ def answers(path: str) -> bool:
         about = os.stat(path)
         if not stat.S_ISSOCK(about.st_mode) or about.st_uid != os.geteuid():
             return False
+        import socket
+
         with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)) as probe:
             probe.settimeout(_PATIENCE)
             probe.connect(path)

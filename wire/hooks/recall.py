@@ -22,6 +22,8 @@ from wire.store.files import atomic_write, read_bytes
 FILE = "wire-pre-receive.json"
 """In the repository's folder."""
 CHANNELS_MAX = 4_096
+STATES_MAX = 4
+"""States of a channel: a push that was judged may still lose the race for the branch."""
 _FORMAT = 1
 _BELOW_TRUST = f"{ROOT}/trust/".encode()
 
@@ -42,12 +44,13 @@ class Recall:
         self._pinned = pinned or ""
         self._path = os.path.join(git_dir, FILE)
         self._trust: list[str] = []
-        self._channels: dict[str, list[str | int]] = {}
+        self._channels: dict[str, list[list[str | int]]] = {}
         self._changed = False
-        with suppress(StoreError, ValueError, KeyError, TypeError):
+        with suppress(StoreError, ValueError, KeyError, TypeError, AttributeError):
             found = json.loads(read_bytes(self._path) or b"{}")
             if found["v"] == _FORMAT:
-                self._trust, self._channels = list(found["trust"]), dict(found["channels"])
+                states = {str(name): [list(known) for known in listed] for name, listed in found["channels"].items()}
+                self._trust, self._channels = list(found["trust"]), states
 
     def save(self) -> None:
         """Write down what was learnt; a disk that refuses is no reason to refuse a push."""
@@ -94,21 +97,21 @@ class Recall:
 
     def end(self, name: str, there: Mapping[int, Entry], chain: Chain) -> Position | None:
         """Return where a channel ends, if these very segments were walked before and all their lines still count."""
-        known = self._channels.get(name)
-        if known is None or known[0] != _digest_of(there):
-            return None
+        digest = _digest_of(there)
         agent = chain.newest.agents.get(name.partition("/")[0])
-        if known[1] != chain.newest.hash and (agent is None or any(key.status != ACTIVE for key in agent.keys)):
-            return None
-        with suppress(ValueError, TypeError):
-            _, _, seq, head, segment, size = known
-            return Position(int(seq), str(head), int(segment), int(size))
+        for known in self._channels.get(name, ()):
+            with suppress(ValueError, TypeError):
+                held, trust, seq, at, segment, size = known
+                lasting = agent is not None and all(key.status == ACTIVE for key in agent.keys)
+                if held == digest and (lasting or trust == chain.newest.hash):
+                    return Position(int(seq), str(at), int(segment), int(size))
         return None
 
     def note(self, name: str, there: Mapping[int, Entry], chain: Chain, end: Position) -> None:
         """Note that these segments are a channel's lines up to `end` and nothing else."""
-        self._channels.pop(name, None)
-        self._channels[name] = [_digest_of(there), chain.newest.hash, *end]
+        digest = _digest_of(there)
+        others = [known for known in self._channels.pop(name, []) if known[:1] != [digest]]
+        self._channels[name] = [*others[1 - STATES_MAX :], [digest, chain.newest.hash, *end]]
         self._changed = True
 
 
