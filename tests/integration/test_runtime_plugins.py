@@ -95,6 +95,7 @@ def test_opencode_is_told_in_the_system_text_and_woken_by_a_prompt(team: Team, t
         "opencode",
         """
 await event("session.created", { info: { id: "child", parentID: "one" } })
+await event("message.updated", { sessionID: "one", info: { id: "m2", sessionID: "one", parentID: "m1" } })
 const child = { system: [] }
 await plugin["experimental.chat.system.transform"]({ sessionID: "child" }, child)
 out.system.push(child.system)

@@ -103,7 +103,9 @@ export const WirePlugin = async ({ client, directory }) => {
     event: async ({ event }) => {
       const id = event?.properties?.sessionID ?? event?.properties?.info?.id
       if (!id) return
-      if (event.properties.info?.parentID) children.add(id)
+      // A message's `info` has a parent as well: the message that it answers.
+      const started = event.type.startsWith("session.") && event.properties.info?.parentID
+      if (started) children.add(event.properties.info.id)
       if (event.type === "session.idle" && sessions.get(id)?.begun && !ENDS) await idle(id)
       if (event.type === "session.deleted" && sessions.has(id)) {
         sessions.delete(id)
