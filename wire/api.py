@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from wire.verbs.owed import Overdue, Owed
     from wire.verbs.reading import Filters, Held, Reading
     from wire.verbs.receipts import Traced
+    from wire.verbs.reissuing import Cut, Reissued
+    from wire.verbs.revoking import Revoked, Survey
     from wire.verbs.rotating import Rotated
     from wire.verbs.searching import Searched
     from wire.verbs.sending import Draft, Outcome, Sent
@@ -402,3 +404,29 @@ class Wire:
         from wire.verbs import rotating
 
         return rotating.rotate(self.here)
+
+    def revoke_key(
+        self,
+        name: str,
+        key: str | None = None,
+        *,
+        reason: str,
+        at: Sequence[str] = (),
+        confirm: "Callable[[Survey], bool] | None" = None,
+    ) -> "Revoked":
+        """Let a key count no further than its last good line in each channel; `confirm` is shown where that is."""
+        from wire.verbs import revoking
+
+        return revoking.revoke(self.here, name, key, reason=reason, at=at, confirm=confirm or (lambda _: True))
+
+    def cut_lines(self) -> "list[Cut]":
+        """Return lines of the agent that count no longer, since its key was revoked, and were not sent again."""
+        from wire.verbs import reissuing
+
+        return reissuing.cut_lines(self.here)
+
+    def reissue(self, ids: Sequence[str]) -> "list[Reissued]":
+        """Send lines again, word for word, that lost their place with a revoked key."""
+        from wire.verbs import reissuing
+
+        return reissuing.reissue(self.here, ids)

@@ -81,6 +81,24 @@ def test_fork_that_is_ended(siege: Siege) -> None:
     )
 
 
+def test_fork_that_is_ended_by_commands(siege: Siege) -> None:
+    # The same, as people do it: the root names the line that is right, and mac gets another key. What mac had stored
+    # behind it goes out under that one.
+    _fork(siege)
+    siege.settle()
+    siege.mac.send("spark", "six, while nothing moved")
+    five = siege.sent[f"{CHANNEL}/5"]
+    siege.mac.wire("trust", "revoke", "mac", "--reason", "stolen", "--at", f"{CHANNEL}/5:{head(five)}", "--yes")
+    rotated = siege.mac.json("keys", "rotate")
+    assert rotated["state"] == "active"
+    siege.settle()
+    siege.flows(("mac", "spark"), ("mac", "lee"), ("spark", "mac"))
+    for machine in siege.machines.values():
+        assert accepted(machine)[f"{CHANNEL}/5"] == five
+        assert b"six, while nothing moved" in accepted(machine)[f"{CHANNEL}/6"]
+        assert pin(machine).forks == {}
+
+
 def test_key_retired_by_position(siege: Siege) -> None:
     # A planned rotation: the old key counts up to its last line, the new one goes on. Nobody loses anything.
     siege.retire("mac", siege.ends("mac"), status="retired", replacement=Signer(SEED))

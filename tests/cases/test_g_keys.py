@@ -202,8 +202,9 @@ def test_g5_what_a_stolen_key_wrote_is_cut_when_it_is_revoked(team):
     assert read(team.spark) == ["mine", "the thief's 1", "the thief's 2"]
     rotate(team, status="revoked", keep=keep)
     team.spark.wire("sync", check=False)
-    (incident,) = incidents(team.spark, "KEY_RETIRED")
-    assert "2 accepted line(s)" in incident["message"]
+    told = {one["subject"]: one for one in incidents(team.spark, "KEY_RETIRED")}
+    assert "2 accepted line(s)" in told.pop("cut")["message"]
+    assert [one["evidence"]["read"] for one in told.values()] == [["mac/spark/2", "mac/spark/3"]]
     assert bodies(team.spark.wire("tail", "--json", "--all", check=False)) == ["mine"]
     team.mac.wire("sync", check=False)
     assert team.mac.send("spark", "mine again") == "mac/spark/2"

@@ -21,6 +21,7 @@ from support import gitcmd, oracle
 from support.checkout import ROOT, tool
 from support.machine import Machine
 from support.remote import BareRemote
+from support.team import read
 from support.waiting import eventually
 from wire import errors
 from wire.cli import cli
@@ -107,6 +108,7 @@ class Readers:
     machines: dict[str, Machine]
     folder: Path
     facts: dict[str, str] = field(default_factory=dict)
+    answers: str | None = None
     remotes: dict[str, str] = field(default_factory=dict)
 
     def run(self, command: Command) -> None:
@@ -121,6 +123,7 @@ class Readers:
             ["sh", "-c", text],
             cwd=machine.home,
             env=machine.environ({**gitcmd.PERSON, "GIT_CONFIG_COUNT": None}),
+            input=self.answers,
             capture_output=True,
             text=True,
             timeout=90,
@@ -153,11 +156,11 @@ class Readers:
         return ".+?".join(re.escape(part) for part in text.split("…")) + "\n"
 
     def _remember(self, out: str) -> None:
-        if found := re.search(r"^checkpoint (1:SHA256:\S+)$", out, re.M):
+        if found := re.search(r"^checkpoint ([0-9]+:SHA256:\S+)$", out, re.M):
             self.facts["checkpoint"] = found[1]
         if found := re.search(r"^  wire join (wire-join-1\.\S+)$", out, re.M):
             self.facts["code"] = found[1]
-        if found := re.search(r"has the key (SHA256:\S+)$", out, re.M):
+        if found := re.search(r"(?:has the key|signs with) (SHA256:\S+)(?: from now on)?$", out, re.M):
             self.facts["fingerprint"] = found[1]
 
     def _instead(self, text: str) -> None:
@@ -227,6 +230,29 @@ def test_the_transports_are_set_up_as_written(machines, tmp_path):
     other.wire("sync")
     with pytest.raises(gitcmd.GitFailed, match="FORCED in refs/heads/main"):
         gitcmd.git(own, "push", "--force", str(own), "main~1:main")
+
+
+def test_the_runbook_for_keys(team):
+    """Every key of the page is changed, lost, stolen and left behind, on the machines that it names."""
+    mac, spark, laptop = team.mac, team.spark, team.new_machine("laptop")
+    readers = Readers({"mac": mac, "spark": spark, "laptop": laptop}, team.folder, answers="y\n")
+    readers.remotes["git@example.org:team/wire.git"] = team.remote.url
+    spark.send("mac", "from the old laptop")
+    team.settle()
+    ran = []
+    for command in commands(ROOT / "docs" / "keys.md"):
+        if "--reason stolen" in command.text:
+            laptop.send("mac", "also from the new one")
+        if "--reason" in command.text and "lost" not in command.text:
+            laptop.wire("sync", check=False)
+        readers.run(command)
+        ran.append(command.text)
+    assert len(ran) == 20
+    keys = mac.json("trust", "show", "--wire", "hub")["agents"]["spark"]
+    assert keys["status"] == "removed"
+    assert [key["status"] for key in keys["keys"]] == ["retired", "revoked", "revoked", "revoked"]
+    kept = ["from the old laptop", "I am back", "also from the new one"]
+    assert read(mac, "--all", "--wire", "hub", status=None) == kept
 
 
 def test_what_the_house_says_to_type_is_run_by_somebody(machines, tmp_path):

@@ -6,7 +6,7 @@ import click
 
 from wire.cli.common import choosing, json_option, wire_of
 from wire.cli.console import flush, leave, safe, say, say_json, warn
-from wire.cli.rekeying import rotate
+from wire.cli.rekeying import reissue, revoke, rotate
 from wire.errors import UsageError
 from wire.protocol.encoding import fingerprint as print_of
 
@@ -105,6 +105,9 @@ def approve(ctx: click.Context, name: str, fingerprint: str | None, as_json: boo
         say(f"{done.name} is enrolled with {done.fingerprint}; checkpoint {done.checkpoint}")
 
 
+trust.add_command(revoke)
+
+
 @trust.command("repin")
 @click.option("--checkpoint", required=True, metavar="CHECKPOINT", help="From a person of the wire: 3:SHA256:…")
 @json_option
@@ -127,6 +130,7 @@ def keys() -> None:
 
 
 keys.add_command(rotate)
+keys.add_command(reissue)
 
 
 @keys.command("list")

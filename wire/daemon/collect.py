@@ -18,7 +18,7 @@ from wire.daemon.findings import Finding
 from wire.daemon.site import Site
 from wire.errors import IdentityError, StoreError, UsageError
 from wire.keys.trust import Chain
-from wire.protocol.chain import Position, step
+from wire.protocol.chain import Position, lines_of, step
 from wire.protocol.encoding import LINE_TYPE, Signer, verify
 from wire.protocol.line import Line, LineError, head, parse, seal_again
 from wire.protocol.names import segment_name, valid_channel
@@ -70,7 +70,7 @@ def collect(
         found: list[journal.Finding] = []
         try:
             with journal.hold(site.places, chain.wire, channel, on_incident=found.append) as held:
-                tail = _settled(held, accepted, end, collected)
+                tail = _settled(site, held, accepted, end, collected)
                 tail = _adopt_and_mend(site, held, chain, accepted, end, tail, collected, sender in approved)
                 # After a kill in the middle of taking lines over, the journal is ahead of the pin: the next tip tells.
                 follows = tail.seq > end.seq and amend.stands(held, end)
@@ -194,7 +194,7 @@ def _channels(site: Site, local: Collection[str], ends: Mapping[str, Position]) 
     return sorted(found)
 
 
-def _settled(held: Held, accepted: Accepted, end: Position, collected: Collected) -> Position:
+def _settled(site: Site, held: Held, accepted: Accepted, end: Position, collected: Collected) -> Position:
     """Step a: return the journal's end, rebuilding it where it lost accepted lines."""
     try:
         return journal.settle(held, floor=end if end.seq else None)
@@ -202,7 +202,23 @@ def _settled(held: Held, accepted: Accepted, end: Position, collected: Collected
         if error.reason not in ("journal-behind", "journal-damaged") or not end.seq:
             raise
         lost = error
+    if _is_heir(site, held, accepted, end):
+        amend.rebuild(held, (accepted.segment(held.channel, number) for number in range(1, end.segment + 1)))
+        return journal.settle(held, floor=end)
     return _rebuilt(held, accepted, end, collected, lost)
+
+
+def _is_heir(site: Site, held: Held, accepted: Accepted, end: Position) -> bool:
+    """Return whether the accepted lines are those of a key before ours, which another machine had: nothing was lost."""
+    sender, _, _ = held.channel.partition("/")
+    if journal.segments(site.places, held.channel) or held.sent() is not None:
+        return False
+    ours = {site.signer(sender, held.wire).key_id, *site.former(sender, held.wire)}
+    return all(
+        parse(raw).key_id not in ours
+        for number in range(1, end.segment + 1)
+        for raw in lines_of(accepted.segment(held.channel, number))
+    )
 
 
 def _rebuilt(held: Held, accepted: Accepted, end: Position, collected: Collected, why: StoreError | str) -> Position:

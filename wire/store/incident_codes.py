@@ -69,7 +69,7 @@ _INTEGRITY = {
     "KEY_RETIRED": CodeInfo(
         "a line signed by a key after the position where it was retired or revoked",
         NOTHING,
-        f"if the key was stolen, this is the thief; {_SHOW}",
+        f"if the key was stolen, this is the thief; what of them was yours comes back by `wire keys reissue`; {_SHOW}",
     ),
     "MISPLACED": CodeInfo(
         "a genuine line in a place that it was not signed for",
@@ -89,8 +89,9 @@ _INTEGRITY = {
     "FORK": CodeInfo(
         "two valid lines for one position: the sender's key is on two machines, or stolen",
         CHANNEL,
-        "ask the sender, by another way than this wire, which line is the right one; {scope} stands still until the"
-        " key is revoked; `wire incidents show {id}` shows both",
+        "ask the sender, by another way than this wire, which line is the right one; `wire incidents show {id}` has"
+        " both. {scope} stands still until who holds a root key ends it there: `wire trust revoke NAME --reason stolen"
+        " --at ID`",
     ),
     "SCHEMA": CodeInfo(
         "a signed line with a content that cannot be read",
@@ -210,7 +211,7 @@ _OPERATIONAL = {
         "two keys came with one invitation: somebody else had the code",
         NOTHING,
         "ask the newcomer for the fingerprint that `wire join` printed, by another way than this wire, and compare it"
-        " with `wire trust show`",
+        " with `wire trust show`; if the other one was enrolled, `wire trust revoke NAME --reason stolen`",
     ),
     "KEY": CodeInfo(
         "a key of this machine cannot be used, so nothing of its agent is published",

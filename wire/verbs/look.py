@@ -34,7 +34,8 @@ class Item(NamedTuple):
     Attributes:
         members: the line's members, or None when its content is unlawful.
         why: why it cannot be read.
-        verdict: `verified`, or `unreadable`: its place is proved and its content cannot be shown.
+        verdict: `verified`; `unreadable`: its place is proved and its content cannot be shown; or `revoked`: it was
+            accepted once, and counts no longer since its key was revoked before it.
         state: for our own what is proved of it, for others' `delivered`.
         flags: `clock-ahead`, `trust-ahead`, `expired`.
         first_seen: when this machine accepted it (UTC text), empty when that is not known.
@@ -131,6 +132,16 @@ class Look:
             seen.commit if seen is not None else "",
             own,
         )
+
+    def revoked(self, channel: str, seq: int) -> Item | None:
+        """Return a line that was cut and has no other in its place, None when there is none."""
+        from wire.store import cutlines
+
+        found = [line for line in cutlines.read(self._here.places, channel) if line.seq == seq]
+        if not found:
+            return None
+        item = self.item(Read(found[-1], Position(seq, found[-1].head, 0, 0)))
+        return item._replace(verdict="revoked", flags=(*item.flags, "revoked"))
 
     def _stored(self, channel: str, seq: int, end: Position) -> Read | None:
         from wire.store import journal

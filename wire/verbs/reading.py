@@ -188,7 +188,7 @@ def claim(here: Here, *, reader: str | None = None, what: str) -> Iterator[Held]
 
 
 def find(here: Here, message_id: str) -> Item:
-    """Return one accepted message, or one of our own that is only stored.
+    """Return one accepted message, one of our own that is only stored, or one that counts no longer (`revoked`).
 
     Raises:
         UsageError: reason `no-message`.
@@ -198,12 +198,14 @@ def find(here: Here, message_id: str) -> Item:
     pin = here.pin()
     look = Look(here, pin)
     found = look.at(channel, seq)
-    if found is None:
-        raise UsageError(
-            f"there is no message {message_id} here; {channel} ends with line {look.end(channel).seq}",
-            reason="no-message",
-        )
-    return look.item(found)
+    if found is not None:
+        return look.item(found)
+    if (revoked := look.revoked(channel, seq)) is not None:
+        return revoked
+    raise UsageError(
+        f"there is no message {message_id} here; {channel} ends with line {look.end(channel).seq}",
+        reason="no-message",
+    )
 
 
 def log(here: Here, *, count: int, channels: Sequence[str] = (), by_commit: bool = False) -> list[Item]:

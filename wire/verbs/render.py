@@ -159,6 +159,13 @@ def wants_answer(item: "Item") -> bool:
     return asks or members.get("ack_required") is True or members.get("priority") == "urgent"
 
 
+_PROOFS = {
+    "verified": "signature verified",
+    "unreadable": "signature verified, content unlawful",
+    "revoked": "signed by a key that was revoked before this message: it does not count",
+}
+
+
 def card(item: "Item", limit: int = CARD_CHARACTERS, *, now: float | None = None) -> str:
     """Return one message as labelled facts, and its author's text behind marks.
 
@@ -167,7 +174,7 @@ def card(item: "Item", limit: int = CARD_CHARACTERS, *, now: float | None = None
         now: seconds since the epoch.
     """
     members = item.members
-    proof = "signature verified" if item.verdict == "verified" else "signature verified, content unlawful"
+    proof = _PROOFS[item.verdict]
     lines = [f"message {facts(item, now)}", f"from {item.line.sender} ({proof}) to {item.line.recipient}"]
     if members is None:
         return "\n".join([*lines, f"it cannot be shown: {quoted(item.why)}"])

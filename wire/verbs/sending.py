@@ -77,9 +77,9 @@ def send(here: Here, drafts: Sequence[Draft]) -> Outcome:
     """
     pin = here.pin()
     agent = here.agent()
-    key = _Key(here, pin.wire, agent)
+    key = AgentKey(here, pin.wire, agent)
     if agent in pin.names.agents and key.signer.key_id not in pin.names.keys.get(agent, ()):
-        _refuse_a_taken_name(here, agent, key.signer)
+        refuse_a_taken_name(here, agent, key.signer)
     channels: dict[str, list[Draft]] = {}
     for draft in drafts:
         if not valid_recipient(draft.to) or draft.to == agent:
@@ -169,7 +169,7 @@ def wait(here: Here, ids: Sequence[str], state: str, timeout: float) -> list[Sen
         time.sleep(_POLL_SECONDS)
 
 
-class _Key:
+class AgentKey:
     """The agent's key; `wire keys rotate` may put another in its place at any time."""
 
     def __init__(self, here: Here, wire: str, agent: str) -> None:
@@ -200,7 +200,7 @@ class _Key:
 class _Builder:
     """Makes the lines of one channel, once its end is known."""
 
-    def __init__(self, here: Here, pin: Pin, key: _Key, channel: str, drafts: Sequence[Draft]) -> None:
+    def __init__(self, here: Here, pin: Pin, key: AgentKey, channel: str, drafts: Sequence[Draft]) -> None:
         self._here = here
         self._pin = pin
         self._key = key
@@ -286,7 +286,7 @@ def _same_content(draft: Draft, raw: bytes, message_id: str) -> None:
         )
 
 
-def _refuse_a_taken_name(here: Here, agent: str, signer: Signer) -> None:
+def refuse_a_taken_name(here: Here, agent: str, signer: Signer) -> None:
     """Raise IdentityError where the trust gives the agent's name to another key: nobody would ever see its lines."""
     from wire.daemon.site import name_taken
     from wire.store import trustfiles
