@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from support import npm
-from support.clients import CLIENTS, Desk
+from support.clients import CLIENTS, ClaudeCode, Desk
 from support.machine import Machine
 from support.model_service import Tool
 from support.team import Team, read
@@ -64,27 +64,35 @@ def test_the_inspector_has_a_conversation_on_two_machines(team: Team) -> None:
     assert read(team.mac) == ["it is"]
 
 
-@pytest.mark.parametrize("name", ["claude-code", "gemini"])
-def test_a_runtime_reads_and_answers_through_the_tools(team: Team, tmp_path: Path, name: str) -> None:
+def test_gemini_reads_and_answers_through_the_tools(team: Team, tmp_path: Path) -> None:
     asked = team.mac.send("spark", "what is the answer?", "--type", "request")
     team.settle()
     with Desk(team.spark, tmp_path / "project") as desk:
-        client = CLIENTS[name](desk)
-        waits = []
-        if name == "claude-code":
-            # Headless, nobody is there to allow a tool; and a stand-in does not search for tools that are held back.
-            client.write(client.home / ".claude" / "settings.json", {"permissions": {"allow": ["mcp__wire"]}})
-            client.env = {**client.env, "ENABLE_TOOL_SEARCH": "false"}
-            waits = [Tool("", "WaitForMcpServers", {})]
-        report = team.spark.json("hooks", "install", name, "--mcp", env=client.env)
+        client = CLIENTS["gemini"](desk)
+        report = team.spark.json("hooks", "install", "gemini", "--mcp", env=client.env)
         assert report["mcp"]["state"] == "installed"
         # Reading by id shows a message that the hooks have told of already.
-        desk.service.script(
-            *waits, Tool("wire", "read", {"ids": [asked]}), Tool("wire", "reply", {"id": asked, "body": "42"})
-        )
+        desk.service.script(Tool("wire", "read", {"ids": [asked]}), Tool("wire", "reply", {"id": asked, "body": "42"}))
         client.run("hi")
-        read_in, answered_in = desk.service.turns[len(waits) + 1 : len(waits) + 3]
+        _, read_in, answered_in = desk.service.turns[:3]
         assert "  | what is the answer?" in read_in.text, desk.service.told()
         assert "spark/mac/1" in answered_in.text, desk.service.told()
     team.settle()
     assert read(team.mac) == ["42"]
+
+
+def test_claude_code_connects_to_the_server(team: Team, tmp_path: Path) -> None:
+    """Which tools its model sees is decided by how soon a server is there, and so is not asked for here."""
+    with Desk(team.spark, tmp_path / "project") as desk:
+        client = ClaudeCode(desk)
+        team.spark.wire("hooks", "install", "claude-code", "--mcp", env=client.env)
+        done = subprocess.run(
+            [*desk.net.enter, client.program, "mcp", "list"],
+            env={**client.environ(), "MCP_TIMEOUT": "60000"},
+            cwd=desk.project,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+        )
+    assert "wire: wire mcp - ✔ Connected" in done.stdout, done.stdout + done.stderr

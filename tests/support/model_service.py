@@ -41,10 +41,7 @@ class Shell(NamedTuple):
 
 
 class Tool(NamedTuple):
-    """The model calls a tool of a server that the client was told of, whatever the client made of the two names.
-
-    Without a server it is one of the client's own.
-    """
+    """The model calls a tool of a server that the client was told of, whatever the client made of the two names."""
 
     server: str
     tool: str
@@ -272,7 +269,7 @@ def _shell(asked: Asked) -> str | None:
 
 def _call(asked: Asked, reply: Shell | Tool) -> tuple[str, JSON]:
     if isinstance(reply, Tool):
-        named = re.compile((rf"(?:mcp_+)?{reply.server}[_.-]+" if reply.server else "") + reply.tool)
+        named = re.compile(rf"(?:mcp_+)?{reply.server}[_.-]+{reply.tool}")
         fits = [name for name in asked.tools if named.fullmatch(name)]
         assert len(fits) == 1, f"no one tool {reply.tool} of {reply.server} among {sorted(asked.tools)}"
         return fits[0], reply.arguments
