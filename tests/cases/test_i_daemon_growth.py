@@ -87,7 +87,11 @@ def test_looks_that_bring_nothing_write_nothing(team):
     next_round(team.mac, 3)
     clone, pinned = everything(team.mac.clone()), (state(team.mac) / "pin.json").stat()
     next_round(team.mac, 10)
-    assert everything(team.mac.clone()) == clone
+    after = everything(team.mac.clone())
+    changed = {path for path in clone.keys() | after.keys() if clone.get(path) != after.get(path)}
+    # At this pace nearly every look is also a beat, which writes a presence: two refs and a pack, and nothing else.
+    own = ("/.git/refs/wire/beat", "/.git/refs/wire/heard", "/.git/objects/pack")
+    assert [path for path in changed if not any(part in str(path) for part in own)] == []
     assert (state(team.mac) / "pin.json").stat() == pinned
 
 
