@@ -196,12 +196,14 @@ def test_two_documents_with_one_number(siege: Siege) -> None:
     siege.flows(("mac", "spark"), ("spark", "lee"))
     assert _trust_at_tip(siege) == there, "after a fork nobody touches trust/"
     assert pin(siege.spark).trust_hash != pin(siege.mac).trust_hash
-    # Who names another version 5 than one's own is shown another trust: that is told of each of the channels.
+    # Who names another version 5 than one's own is shown another trust: that is told of each of the channels, and of
+    # the wire, since presences name it too.
     views = {
         name: {code for code in incidents(m) if code.startswith("SPLIT_VIEW")} for name, m in siege.machines.items()
     }
     assert "SPLIT_VIEW mac/spark" in views["spark"]
-    assert views["mac"] == views["lee"] == {"SPLIT_VIEW spark/all", "SPLIT_VIEW spark/lee", "SPLIT_VIEW spark/mac"}
+    told = {f"SPLIT_VIEW {scope}" for scope in ("spark/all", "spark/lee", "spark/mac", "wire")}
+    assert views["mac"] == views["lee"] == told
     siege.check(spark={"FORCED wire", "TRUST_FORK wire"} | views["spark"], mac=views["mac"], lee=views["lee"])
 
 
