@@ -319,6 +319,12 @@ class Wire:
 
         return watching.verify(self.here, full=full, jobs=jobs, progress=progress)
 
+    def evidence(self, incident: str) -> bytes:
+        """Return an incident as a file that a third person can check with the tool and a checkpoint alone."""
+        from wire.verbs import evidencing
+
+        return evidencing.evidence(self.here, incident)
+
     # Looking, healing, trust
 
     def sync(self) -> "Report":

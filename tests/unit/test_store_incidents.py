@@ -115,7 +115,7 @@ def test_an_unknown_code_is_a_mistake_of_the_caller(folder: str) -> None:
 def test_its_own_next_step_is_taken_as_it_is(folder: str) -> None:
     assert gap(folder, next_step="run `chmod 600 {x}`").next_step == "run `chmod 600 {x}`"
     forked = gap(folder, code="FORK")
-    assert f"`wire incidents show {forked.id}`" in forked.next_step
+    assert f"`wire evidence {forked.id} -o FILE`" in forked.next_step
     assert "mac/spark stands still" in forked.next_step
 
 

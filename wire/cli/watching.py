@@ -1,6 +1,5 @@
-"""status, incidents, verify."""
+"""status, incidents."""
 
-import sys
 import time
 from typing import Any
 
@@ -8,10 +7,10 @@ import click
 
 from wire.api import Wire
 from wire.cli.common import choosing, here_of, json_option, settings_of, wire_of
-from wire.cli.console import flush, is_terminal, leave, safe, say, say_json, styled, warn
+from wire.cli.console import flush, leave, safe, say, say_json, styled, warn
 from wire.cli.receipts import peers_json, print_peers
 from wire.daemon.status import Status
-from wire.errors import DONE, INTEGRITY, WireError
+from wire.errors import DONE, WireError
 from wire.gitio import redact_url
 from wire.store import config as configs
 from wire.store import incidents as store
@@ -120,46 +119,6 @@ def resolve(ctx: click.Context, incident: str) -> None:
     """Close an incident; should it be found again, it is open again."""
     one = store.resolve(here_of(ctx).places.incidents_dir, incident)
     say(f"{one.id} {one.code} {one.state}")
-
-
-@click.command()
-@click.option("--full", is_flag=True, help="Check every signature, on all cores, and not only hashes and links.")
-@click.option("--jobs", type=click.IntRange(min=1), help="Processes; the number of cores when omitted.")
-@json_option
-@choosing
-@click.pass_context
-def verify(ctx: click.Context, full: bool, jobs: int | None, as_json: bool) -> None:
-    """Check everything that was accepted again, from the checkpoint."""
-
-    def progress(done: int, total: int) -> None:
-        if done % 16 == 0 or done == total:
-            sys.stderr.write(f"\rverified {done} of {total} segments" + ("\n" if done == total else ""))
-            sys.stderr.flush()
-
-    shown = progress if is_terminal() and not as_json else None
-    found = wire_of(ctx).verify(full=full, jobs=jobs, progress=shown)
-    if as_json:
-        say_json(
-            {
-                "full": found.full,
-                "lines": found.lines,
-                "unreadable": found.unreadable,
-                "checkpoint": found.checkpoint,
-                "problems": [problem._asdict() for problem in found.problems],
-                "views": list(found.views),
-            }
-        )
-    else:
-        what = "signatures, hashes and links" if found.full else "hashes and links"
-        say(
-            f"{found.lines} line(s) hold ({what}); {found.unreadable} of them cannot be shown; trust {found.checkpoint}"
-        )
-        for one in found.problems:
-            say(f"{one.code} {one.channel} segment {one.segment} byte {one.offset}: {safe(one.why)}")
-        for path in found.views:
-            say(f"the clone's {path} differs from what is accepted; `wire sync` mends it")
-    flush()
-    leave(INTEGRITY if found.problems or found.views else DONE)
 
 
 def _print(found: Status) -> None:

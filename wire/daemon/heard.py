@@ -142,7 +142,11 @@ def contradictions(
             "SPLIT_VIEW",
             WIRE,
             f"{presence.agent} holds another trust version {version.version} than this machine",
-            {"named": presence.trust, "held": version.reference},
+            {
+                "named": presence.trust,
+                "held": version.reference,
+                "presence": presence.raw.decode("utf-8", "replace"),
+            },
             subject=f"trust of {presence.agent}",
         )
 
@@ -192,7 +196,7 @@ def _cloned(presence: Presence) -> Finding:
         WIRE,
         f"another machine shows itself under {agent}'s key (instance {presence.instance[:12]}, at {presence.ts}); or "
         "this machine's state was made anew a moment ago",
-        {"other": presence.instance, "counter": presence.counter},
+        {"other": presence.instance, "counter": presence.counter, "presence": presence.raw.decode("utf-8", "replace")},
         subject=f"presence of {agent}",
         next_step=f"if two machines have {agent}'s key, stop one (`wire service stop`) and let it join under a name of "
         "its own; if this is the same machine with new state, `wire incidents resolve {id}`",

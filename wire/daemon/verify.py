@@ -366,6 +366,7 @@ class Verifier:
                     f"{ahead.id} names trust version {ahead.trust_version}, the newest that the remote shows is "
                     f"{newest}",
                     named=ahead.trust,
+                    ids=[ahead.id],
                 )
 
     def _named_before(self, line: Line, newest: int) -> int:
@@ -404,6 +405,7 @@ class Verifier:
                 line.channel,
                 f"{line.id} names another trust version {line.trust_version} than the one held here",
                 subject="trust",
+                ids=[line.id],
                 named=line.trust,
                 held=held.reference,
             )

@@ -152,7 +152,7 @@ def _pin_wire(
     places = WirePlaces(settings.state_dir, name, settings.default_clone(name))
     git, heads = new_clone(settings, places, remote)
     try:
-        branch = branch or _find_branch(settings, git, remote, heads)
+        branch = branch or find_branch(settings, git, remote, heads)
         git.fetch(remote, [f"+refs/heads/{branch}:{INCOMING_REF}"], max_bytes=FETCH_MAX_BYTES)
         chain = chain_at(git, INCOMING_REF)
         version, digest = checkpoint
@@ -182,7 +182,8 @@ def _check_free(settings: Settings, chain: Chain, agent: str, remote: str, check
         )
 
 
-def _find_branch(settings: Settings, git: Git, remote: str, heads: list[str]) -> str:
+def find_branch(settings: Settings, git: Git, remote: str, heads: list[str]) -> str:
+    """Return the branch of a remote that carries a wire; raises UsageError (`no-wire-there`)."""
     candidates = [OWN_BRANCH, EMPTY_BRANCH, default_branch(git, remote) or ""]
     for branch in dict.fromkeys(one for one in candidates if one in heads):
         if carries_wire(settings, git, remote, branch):

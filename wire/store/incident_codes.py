@@ -28,6 +28,7 @@ class CodeInfo(NamedTuple):
 
 
 _SHOW = "`wire incidents show {id}` has the evidence"
+_PROVE = "`wire evidence {id} -o FILE` writes what proves it, for others"
 _AGAIN = "then `wire sync`"
 
 _INTEGRITY = {
@@ -49,7 +50,7 @@ _INTEGRITY = {
     "TRUST_FORK": CodeInfo(
         "two trust documents with one number, both validly signed",
         NOTHING,
-        "do not approve anybody until the people who hold root keys have compared `wire trust show`",
+        f"do not approve anybody until the people who hold root keys have compared `wire trust show`; {_PROVE}",
     ),
     "PREFIX": CodeInfo(
         "the remote lacks or changed lines that were accepted",
@@ -69,7 +70,7 @@ _INTEGRITY = {
     "KEY_RETIRED": CodeInfo(
         "a line signed by a key after the position where it was retired or revoked",
         NOTHING,
-        f"if the key was stolen, this is the thief; what of them was yours comes back by `wire keys reissue`; {_SHOW}",
+        f"if the key was stolen, this is the thief; what of them was yours comes back by `wire keys reissue`; {_PROVE}",
     ),
     "MISPLACED": CodeInfo(
         "a genuine line in a place that it was not signed for",
@@ -89,9 +90,9 @@ _INTEGRITY = {
     "FORK": CodeInfo(
         "two valid lines for one position: the sender's key is on two machines, or stolen",
         CHANNEL,
-        "ask the sender, by another way than this wire, which line is the right one; `wire incidents show {id}` has"
-        " both. {scope} stands still until who holds a root key ends it there: `wire trust revoke NAME --reason stolen"
-        " --at ID`",
+        "ask the sender, by another way than this wire, which line is the right one; `wire evidence {id} -o FILE`"
+        " has both. {scope} stands still until who holds a root key ends it there: `wire trust revoke NAME"
+        " --reason stolen --at ID`",
     ),
     "SCHEMA": CodeInfo(
         "a signed line with a content that cannot be read",
@@ -106,7 +107,8 @@ _INTEGRITY = {
     "SPLIT_VIEW": CodeInfo(
         "somebody was shown another history of a channel than this machine",
         NOTHING,
-        "compare `wire status` with that person, by another way than this wire; the host may show two histories",
+        "compare `wire status` with that person, by another way than this wire; the host may show two histories; "
+        f"{_PROVE}",
     ),
     "PRESENCE": CodeInfo(
         "a presence at the remote that does not count, or an old one again",

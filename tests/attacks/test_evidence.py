@@ -1,0 +1,300 @@
+"""What one machine found, shown to somebody who has joined nothing: a file, the tool and a checkpoint are enough.
+
+Evidence is believed for its signatures alone. Whoever makes a file can claim what he likes; what nobody signed is said
+to be his word, and what was changed in a file proves nothing any more.
+"""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support import hostile_host as hostile
+from support.besieged import Siege, all_incidents, pin, signer, site
+from support.machine import Machine, Result
+from wire.checking import verify_file
+from wire.errors import IntegrityError, TrustError, UsageError
+from wire.keys.exhibits import Claim, Exhibit, read, write
+from wire.keys.trust import sign_document, successor
+from wire.protocol.encoding import Signer
+from wire.store.files import utc_now
+
+CHANNEL = "mac/spark"
+
+
+@pytest.fixture
+def stranger(machines: Callable[..., Machine]) -> Machine:
+    """Return a machine that has joined no wire."""
+    return machines("stranger")
+
+
+def _checkpoint(siege: Siege) -> str:
+    shown: str = siege.mac.json("trust", "show")["checkpoint"]
+    return shown
+
+
+def _evidence(machine: Machine, code: str, file: Path) -> Path:
+    (incident,) = all_incidents(machine, code)[:1]
+    machine.wire("evidence", incident.id, "-o", str(file))
+    return file
+
+
+def _checked(stranger: Machine, file: Path, checkpoint: str) -> tuple[int, dict[str, Any]]:
+    result: Result = stranger.wire("verify", str(file), "--trust", checkpoint, "--json", check=False)
+    return result.status, json.loads(result.out)
+
+
+def _proved(found: dict[str, Any]) -> set[str]:
+    return {proof["code"] for proof in found["proved"]}
+
+
+def _forked(siege: Siege) -> Machine:
+    thief = siege.host.author(CHANNEL, signer(siege.mac))
+    siege.send("mac", "spark", "five")
+    siege.sync(siege.mac, siege.spark)
+    other = thief.line("five, says the thief")
+    siege.host.rewrite(CHANNEL, 5, lambda _: other[:-1])
+    siege.sync(siege.lee, siege.spark)
+    return siege.spark
+
+
+def _retired(siege: Siege) -> Machine:
+    old = signer(siege.mac)
+    siege.retire("mac", siege.ends("mac"), status="retired", replacement=Signer(bytes(range(32))))
+    siege.host.append(CHANNEL, siege.host.author(CHANNEL, old).line("as if nothing had happened"))
+    siege.sync(siege.spark)
+    return siege.spark
+
+
+def _cut(siege: Siege) -> Machine:
+    siege.retire("mac", siege.ends("mac", spark=(2, _head(siege, 2))))
+    siege.sync(siege.spark)
+    return siege.spark
+
+
+def _head(siege: Siege, seq: int) -> str:
+    from wire.protocol.line import head
+
+    return head(siege.host.lines(CHANNEL)[seq - 1])
+
+
+def _unreadable(siege: Siege) -> Machine:
+    siege.host.append(CHANNEL, siege.host.author(CHANNEL, signer(siege.mac)).line(middle=b'"body":1e400,'))
+    siege.sync(siege.spark)
+    return siege.spark
+
+
+def _withheld(siege: Siege) -> Machine:
+    siege.mac.wire("group", "set", "both", "mac", "spark")
+    siege.send("mac", "spark", "by the rules of the next version")
+    siege.sync(siege.mac)
+    newest = siege.host.trust[0]
+    before = siege.host.read(hostile.document(newest - 1))
+    path = hostile.document(newest)
+    siege.host.commit({path: None, f"{path}.sig": None, f"{hostile.ROOT}/trust.json": before})
+    siege.sync(siege.spark)
+    return siege.spark
+
+
+def _two_documents(siege: Siege) -> Machine:
+    chain, root = site(siege.mac).trust(pin(siege.mac)), signer(siege.mac, "root")
+    one, two = (successor(chain.newest, chain.wire, created=utc_now(), policy={"x": number}) for number in (1, 2))
+    version, tip = chain.newest.version + 1, siege.host.tip
+    siege.host.put_trust(version, one, sign_document(one, root))
+    siege.sync(siege.spark)
+    siege.host.put_back(tip)
+    siege.host.put_trust(version, two, sign_document(two, root))
+    siege.sync(siege.spark)
+    return siege.spark
+
+
+PROVED: dict[str, tuple[Callable[[Siege], Machine], str]] = {
+    "a fork": (_forked, "FORK"),
+    "a line of a retired key": (_retired, "KEY_RETIRED"),
+    "lines that were cut": (_cut, "KEY_RETIRED"),
+    "a line that cannot be read": (_unreadable, "SCHEMA"),
+    "a trust version that is withheld": (_withheld, "TRUST_WITHHELD"),
+    "two trust documents with one number": (_two_documents, "TRUST_FORK"),
+}
+
+
+@pytest.mark.parametrize("title", PROVED)
+def test_evidence_that_proves_its_claim(siege: Siege, stranger: Machine, tmp_path: Path, title: str) -> None:
+    happen, code = PROVED[title]
+    checkpoint = _checkpoint(siege)
+    machine = happen(siege)
+    file = _evidence(machine, code, tmp_path / "evidence")
+    status, found = _checked(stranger, file, checkpoint)
+    assert status == 0, found
+    assert found["claim"]["code"] == code
+    assert code in _proved(found)
+    assert found["unknown"]
+    assert file.stat().st_mode & 0o077 == 0, "it holds messages"
+
+
+def _junk(siege: Siege) -> None:
+    siege.host.append(CHANNEL, b"junk\n")
+
+
+def _copied(siege: Siege) -> None:
+    siege.host.append(CHANNEL, siege.host.lines(CHANNEL)[1] + b"\n")
+
+
+def _shortened(siege: Siege) -> None:
+    siege.host.truncate(CHANNEL, 2)
+
+
+def _rolled_back(siege: Siege) -> None:
+    siege.host.roll_back()
+
+
+def _moved(siege: Siege) -> None:
+    siege.host.append("lee/spark", siege.host.lines(CHANNEL)[0] + b"\n")
+
+
+UNPROVED: dict[str, tuple[Callable[[Siege], None], str]] = {
+    "bytes that nobody signed": (_junk, "SIGNATURE"),
+    "a line in a place that it was not signed for": (_moved, "MISPLACED"),
+    "a copy": (_copied, "REPLAY"),
+    "lines that the remote lacked": (_shortened, "PREFIX"),
+    "a replaced history": (_rolled_back, "FORCED"),
+}
+
+
+@pytest.mark.parametrize("title", UNPROVED)
+def test_evidence_of_what_nobody_signs(siege: Siege, stranger: Machine, tmp_path: Path, title: str) -> None:
+    # What a host showed is no one's signature: the check shows what there is, and does not call it proved.
+    happen, code = UNPROVED[title]
+    happen(siege)
+    siege.sync(siege.spark)
+    file = _evidence(siege.spark, code, tmp_path / "evidence")
+    status, found = _checked(stranger, file, _checkpoint(siege))
+    assert (status, found["holds"], found["proved"]) == (1, False, [])
+    text = stranger.wire("verify", str(file), "--trust", _checkpoint(siege), check=False).out.decode()
+    assert f"no signature proves {code}: that is the word of who made the file" in text
+    if code == "PREFIX":
+        assert sum(one["signed"] for one in found["shown"]) == 2, "the lines that were gone"
+
+
+def test_evidence_of_a_split_view(siege: Siege, stranger: Machine, tmp_path: Path) -> None:
+    _forked(siege)
+    siege.send("spark", "mac", "what spark has seen of mac's goes along")
+    siege.settle()
+    file = _evidence(siege.lee, "SPLIT_VIEW", tmp_path / "evidence")
+    status, found = _checked(stranger, file, _checkpoint(siege))
+    assert (status, "SPLIT_VIEW" in _proved(found)) == (0, True), found
+
+
+def test_evidence_that_somebody_changed(siege: Siege, tmp_path: Path, stranger: Machine) -> None:
+    machine = _forked(siege)
+    checkpoint = _checkpoint(siege)
+    honest = _evidence(machine, "FORK", tmp_path / "evidence").read_bytes()
+    bundle = read(honest)
+    assert write(bundle) == honest
+
+    def checked(**changes: Any) -> Any:
+        from dataclasses import replace
+
+        return verify_file(write(replace(bundle, **changes)), checkpoint=checkpoint, environ=stranger.env)
+
+    # One byte of a line: nobody signed that.
+    spoiled = tuple(Exhibit(e.kind, e.data.replace(b"thief", b"chief"), e.found) for e in bundle.exhibits)
+    assert not checked(exhibits=spoiled).holds
+    # Another claim beside the same bytes: that is not what they prove.
+    other = checked(claim=Claim("KEY_RETIRED", CHANNEL))
+    assert not other.holds
+    assert {proof.code for proof in other.proved} == {"FORK"}
+    # A trust that the maker began himself, with keys of his own.
+    with pytest.raises(TrustError):
+        checked(trust=bundle.trust[:1])
+    own = siege.host.key
+    newest = bundle.trust[-1][0]
+    with pytest.raises(TrustError):
+        checked(trust=(*bundle.trust[:-1], (newest, sign_document(newest, own))))
+    with pytest.raises(IntegrityError):
+        verify_file(honest.replace(b'"exhibits"', b'"exhibit"'), checkpoint=checkpoint, environ=stranger.env)
+
+
+def test_evidence_of_another_wire(siege: Siege, stranger: Machine, tmp_path: Path) -> None:
+    machine = _forked(siege)
+    file = _evidence(machine, "FORK", tmp_path / "evidence")
+    version, _, _ = _checkpoint(siege).partition(":")
+    result = stranger.wire("verify", str(file), "--trust", f"{version}:SHA256:{'A' * 43}", "--json", check=False)
+    assert (result.status, json.loads(result.out)["reason"]) == (5, "checkpoint")
+    result = stranger.wire("verify", str(file), "--json", check=False)
+    assert (result.status, json.loads(result.out)["reason"]) == (2, "trust-needed")
+    # Who has joined the wire needs no checkpoint: the pin is one.
+    assert siege.lee.wire("verify", str(file)).status == 0
+
+
+def test_evidence_of_a_breakdown(siege: Siege) -> None:
+    from wire.store import incidents
+
+    places = site(siege.mac).places
+    one = incidents.raise_(places.incidents_dir, code="NETWORK", scope="wire", message="down")
+    result = siege.mac.wire("evidence", one.id, "--json", check=False)
+    assert (result.status, json.loads(result.out)["reason"]) == (2, "no-evidence")
+
+
+# Lines, and repositories that were never joined
+
+
+def test_a_line_by_itself(siege: Siege, stranger: Machine, tmp_path: Path) -> None:
+    checkpoint = _checkpoint(siege)
+    lines = siege.host.lines(CHANNEL)
+    file = tmp_path / "line"
+    how = ("verify", str(file), "--trust", checkpoint, "--repo", siege.remote.url)
+    for data in (lines[1], lines[1] + b"\n", b"\n".join(lines) + b"\n"):
+        file.write_bytes(data)
+        assert stranger.wire(*how).status == 0
+    assert siege.lee.wire("verify", str(file)).status == 0
+    bad = {
+        "changed": lines[1].replace(b"number", b"numbed"),
+        "of nobody": hostile.with_signature(hostile.signed_part(lines[1]), "A" * 86 + "==")[:-1],
+        "torn": lines[1][:-1],
+        "with a hole": lines[0] + b"\n" + lines[2],
+    }
+    for what, data in bad.items():
+        file.write_bytes(data)
+        assert stranger.wire(*how, check=False).status == 4, what
+    with pytest.raises(UsageError, match="nothing says which trust counts"):
+        verify_file(lines[0], checkpoint=checkpoint, environ=stranger.env)
+
+
+def test_a_repository_that_was_never_joined(siege: Siege, stranger: Machine) -> None:
+    checkpoint = _checkpoint(siege)
+    how = ("verify", "--repo", siege.remote.url, "--trust", checkpoint, "--json")
+    found = json.loads(stranger.wire(*how).out)
+    assert found["lines"] == len(siege.sent)
+    assert {name: end["seq"] for name, end in found["channels"].items()} == {
+        name: end.seq for name, end in pin(siege.mac).accepted.items()
+    }
+    assert not list(stranger.wire_home.rglob("*.git")), "nothing is kept"
+    assert not (stranger.wire_home / "config.toml").exists()
+    siege.host.append(CHANNEL, b"junk\n")
+    siege.host.rewrite("spark/mac", 2)
+    result = stranger.wire(*how, check=False)
+    codes = {(one["code"], one["scope"]) for one in json.loads(result.out)["findings"]}
+    assert result.status == 4
+    assert {("SIGNATURE", CHANNEL), ("SIGNATURE", "spark/mac")} <= codes
+
+
+def test_a_repository_that_lacks_what_others_acknowledge(siege: Siege, stranger: Machine) -> None:
+    # The last lines of a channel are withheld from a newcomer; an answer to them names their number.
+    siege.send("spark", "mac", "with what spark has of mac's")
+    siege.settle()
+    siege.host.truncate(CHANNEL, 2)
+    how = ("verify", "--repo", siege.remote.url, "--trust", _checkpoint(siege), "--json")
+    result = stranger.wire(*how, check=False)
+    assert result.status == 4
+    assert ("GAP", CHANNEL) in {(one["code"], one["scope"]) for one in json.loads(result.out)["findings"]}
+
+
+def test_a_repository_of_another_wire(siege: Siege, stranger: Machine) -> None:
+    other = f"1:SHA256:{'A' * 43}"
+    result = stranger.wire("verify", "--repo", siege.remote.url, "--trust", other, "--json", check=False)
+    assert (result.status, json.loads(result.out)["reason"]) == (5, "checkpoint")
+    result = stranger.wire("verify", "--repo", siege.remote.url, "--json", check=False)
+    assert (result.status, json.loads(result.out)["reason"]) == (2, "trust-needed")
