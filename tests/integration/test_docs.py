@@ -207,6 +207,8 @@ def test_the_readme_from_top_to_bottom(machines, tmp_path):
     wait_for(spark, 7)
     for machine in (mac, spark):
         eventually(lambda m=machine: m.wire("sync", check=False).status == 0, what="all in sync")
+    for machine in (mac, spark):
+        assert machine.stop_daemon() == 0
     url = next(iter(readers.remotes.values()))
     hub = BareRemote.__new__(BareRemote)
     hub.path = Path(url)
