@@ -174,7 +174,8 @@ def _wire(settings: Settings, wire: WireConfig) -> Iterator[Check]:
                 continue
             known = chain.key(agent, key_id)
             if known is None:
-                waits = "not approved yet; its messages wait here"
+                changed = agent in chain.newest.agents
+                waits = f"{'a new key, ' if changed else ''}not approved yet; its messages wait here"
                 yield Check(f"{wire.name}: key of {agent}", "note", waits, f"elsewhere: wire trust approve {agent}")
             elif known.status != "active":
                 yield Check(f"{wire.name}: key of {agent}", "wrong", f"the trust has it as {known.status}")

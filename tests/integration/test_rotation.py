@@ -1,10 +1,19 @@
 """Changing keys: sending goes on, nothing is lost, and the trust decides what counts."""
 
+import itertools
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from support.team import Team, pin
+from support.besieged import site
+from support.team import Team, incidents, path, pin, read, signer, write
+from support.waiting import eventually
+from wire.daemon import rotating
+from wire.keys import rotations
+from wire.protocol.encoding import Signer
 from wire.protocol.line import parse
+
+CHANNELS = ("spark/mac", "spark/all")
 
 
 @contextmanager
@@ -77,3 +86,123 @@ def test_rotation_without_the_remote(team: Team) -> None:
     assert pin(team.mac).accepted["spark/mac"].seq == 3
     assert pin(team.mac).accepted["spark/all"].seq == 1
     team.check()
+
+
+def test_rotation_in_the_middle_of_traffic(team: Team) -> None:
+    # Daemons run on both sides and three threads send all the while: every line arrives once, whichever key signed it,
+    # and those of the old key all stand before those of the new one.
+    team.mac.start_daemon()
+    team.spark.start_daemon()
+    stop = threading.Event()
+    sent: list[str] = []
+
+    def chatter(number: int) -> None:
+        count = 0
+        while not stop.is_set():
+            count += 1
+            sent.append(team.spark.send("mac" if number else "all", f"{number}: {count}"))
+
+    senders = [threading.Thread(target=chatter, args=(number,)) for number in range(3)]
+    for one in senders:
+        one.start()
+    try:
+        eventually(lambda: len(sent) > 6, what="traffic")
+        done = team.spark.json("keys", "rotate")
+        before = len(sent)
+        eventually(lambda: len(sent) > before + 6, what="traffic under the new key")
+        team.mac.wire("trust", "approve", "spark", "--fingerprint", done["fingerprint"])
+        eventually(lambda: len(sent) > before + 12, what="traffic after the approval")
+    finally:
+        stop.set()
+        for one in senders:
+            one.join()
+    assert len(set(sent)) == len(sent)
+    last = {channel: max(int(i.rpartition("/")[2]) for i in sent if i.startswith(channel)) for channel in CHANNELS}
+    eventually(lambda: all(pin(team.mac).accepted[one].seq == last[one] for one in CHANNELS), what="all arrived")
+    for channel in CHANNELS:
+        assert len(list(itertools.groupby(_keys(team.mac, channel)))) <= 2
+    assert len({*_keys(team.mac, "spark/mac")}) == 2
+    assert not incidents(team.mac)
+    assert not incidents(team.spark)
+    for machine in team.machines:
+        machine.stop_daemon()
+    team.check()
+
+
+def test_the_daemon_asks_by_itself(team: Team) -> None:
+    # Killed between the change of keys and the request: the next look publishes it, once.
+    chain = site(team.spark).trust(pin(team.spark))
+    change = rotating.begin(site(team.spark), chain, "spark")
+    assert change.old is not None
+    commits = len(team.remote.commits())
+    team.spark.wire("sync")
+    team.spark.wire("sync")
+    assert len(team.remote.commits()) == commits + 1
+    (asked,) = team.mac.jsonl("trust", "requests")
+    assert asked["replaces"] == change.old.key_id
+    # Asked for again, it is the same change.
+    assert team.spark.json("keys", "rotate")["fingerprint"] == asked["fingerprint"]
+
+
+def test_a_rotation_that_would_cut_lines_is_refused(team: Team) -> None:
+    # A copy of the machine writes with the old key behind the closing. The owner looks at it and asks again.
+    team.spark.send("mac", "one")
+    team.settle()
+    old = signer(team.spark)
+    done = team.spark.json("keys", "rotate")
+    other = team.vandal()
+    other.append(path("spark/mac"), *write(team.mac, "spark/mac", "by the copy", by=old))
+    other.commit()
+    other.push()
+    failed = team.mac.wire(
+        "trust", "approve", "spark", "--fingerprint", done["fingerprint"], "--json", check=False
+    ).json()
+    assert failed["reason"] == "rotation-behind"
+    team.spark.wire("sync", check=False)
+    assert team.spark.json("keys", "rotate")["fingerprint"] == done["fingerprint"]
+    team.mac.wire("trust", "approve", "spark", "--fingerprint", done["fingerprint"])
+    team.spark.send("mac", "three")
+    for machine in (team.spark, team.mac, team.spark):
+        machine.wire("sync", check=False)
+    assert read(team.mac, status=None) == ["one", "by the copy", "three"]
+
+
+def test_who_has_no_key_of_the_agent_cannot_ask_for_one(team: Team) -> None:
+    wire, thief, another = pin(team.mac).wire, Signer(b"1" * 32), Signer(b"2" * 32)
+    raw = rotations.make(
+        thief, another, wire=wire, name="spark", role="agent", positions={}, created="2026-11-29T11:20:00.123Z"
+    )
+    active = pin(team.mac).names.keys["spark"][0]
+    vandal = team.vandal()
+    for number, data in enumerate((raw, raw.replace(thief.key_id.encode(), active.encode()))):
+        name = f"spark.{another.key_id}.json" if number else f"spark.{thief.key_id}.json"
+        vandal.write(f"_coordination/requests/{name}", data)
+    vandal.commit()
+    vandal.push()
+    team.mac.wire("sync", check=False)
+    assert team.mac.jsonl("trust", "requests") == []
+    refused = team.mac.wire("trust", "approve", "spark", "--json", check=False)
+    assert refused.json()["reason"] == "no-request"
+
+
+def test_only_an_approved_agent_changes_its_key(team: Team) -> None:
+    new = team.new_machine("zoe")
+    new.json("join", team.remote.url, "--as", "zoe", "--trust", team.mac.json("trust", "show")["checkpoint"])
+    failed = new.wire("keys", "rotate", "--json", check=False)
+    assert (failed.status, failed.json()["reason"]) == (2, "not-approved")
+
+
+def test_an_invitation_brings_a_lost_name_back(team: Team) -> None:
+    team.spark.send("mac", "one")
+    team.settle()
+    team.mac.wire("trust", "revoke", "spark", "--reason", "lost", "--yes")
+    code = team.mac.json("invite", "spark", "--no-wait")["code"]
+    again = team.new_machine("again")
+    again.json("join", code)
+    team.mac.json("invite", "spark", "--no-wait")
+    assert [key["status"] for key in team.mac.json("trust", "show")["agents"]["spark"]["keys"]] == ["revoked", "active"]
+    again.wire("sync")
+    assert again.send("mac", "two") == "spark/mac/2"
+    again.wire("sync")
+    team.mac.wire("sync")
+    assert read(team.mac) == ["one", "two"]

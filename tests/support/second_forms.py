@@ -359,3 +359,32 @@ def request(raw: bytes, wire: str, file: str) -> None:
     need(of == wire, "wrong-wire")
     need(file == f"{name}.{key_id(unb64(public, 32))}.json", "request-misplaced")
     need(proved(wire, name, role, asked), "proof-invalid")
+
+
+def rotation(raw: bytes, wire: str, file: str, active: str) -> None:
+    """Check a rotation of an agent whose active key is given."""
+    names = ("v", "wire", "name", "role", "public", "created", "proof", "replaces", "positions", "closed", "opened")
+    try:
+        asked = strict(raw, floats=None)
+        v, of, name, role, public, created, proof, replaces, positions, closed, opened = fields(asked, *names)
+        need(type(v) is int and v == 1 and list(asked) == list(names) and len(raw) <= 524288, "")
+        need(json.dumps(asked, ensure_ascii=False, separators=(",", ":")).encode() + b"\n" == raw, "")
+        need(isinstance(of, str) and isinstance(name, str) and role in ("agent", "human"), "")
+        need(matches(created, TIME) and matches(replaces, H + "{32}") and isinstance(positions, dict), "")
+        need(unb64(public, 32) and unb64(proof, 64) and unb64(closed, 64) and unb64(opened, 64), "")
+    except ValueError:
+        raise ValueError("request-malformed") from None
+    need(is_name(name), "name-invalid")
+    for channel, at in positions.items():
+        pair = isinstance(at, list) and len(at) == 2 and type(at[0]) is int and at[0] > 0
+        need(pair and matches(at[1], H + "{64}"), "position-invalid")
+        need(is_channel(channel) and channel.split("/")[0] == name, "position-invalid")
+    need(usable(unb64(public, 32)) and key_id(unb64(public, 32)) != replaces, "key-invalid")
+    need(of == wire, "wrong-wire")
+    need(file == f"{name}.{key_id(unb64(public, 32))}.json", "request-misplaced")
+    need(proved(wire, name, role, asked), "proof-invalid")
+    said = {member: asked[member] for member in names[:-2]}
+    payload = json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode()
+    need(key_id(unb64(active, 32)) == replaces, "closing-invalid")
+    need(signed_by(unb64(active, 32), unb64(closed, 64), "rotation", payload), "closing-invalid")
+    need(signed_by(unb64(public, 32), unb64(opened, 64), "rotation", payload), "closing-invalid")

@@ -11,7 +11,7 @@ from support import second, second_forms, second_presence
 from vectors import generate
 from vectors.forge import expand
 from wire.errors import TrustError
-from wire.keys import requests
+from wire.keys import requests, rotations
 from wire.keys.trust import Chain
 from wire.protocol import chain, encoding, line, names, presence, strictjson
 
@@ -328,6 +328,19 @@ def test_requests(vector: dict[str, Any]) -> None:
     wire, raw, file = FILES["requests.json"]["wire"], expand(vector["request"]), vector["file"]
     assert refusal(lambda: requests.parse(raw, wire=wire, file_name=file)) == vector["verdict"]
     assert refusal(lambda: second_forms.request(raw, wire, file)) == vector["verdict"]
+
+
+@vectors("rotations.json")
+def test_rotations(vector: dict[str, Any]) -> None:
+    wire, raw, file = FILES["rotations.json"]["wire"], expand(vector["rotation"]), vector["file"]
+
+    def judge() -> None:
+        found = rotations.parse(raw, wire=wire, file_name=file)
+        if not found.closed_by(encoding.unb64(vector["active"], 32)):
+            raise TrustError("not closed by the active key", reason="closing-invalid")
+
+    assert refusal(judge) == vector["verdict"]
+    assert refusal(lambda: second_forms.rotation(raw, wire, file, vector["active"])) == vector["verdict"]
 
 
 @vectors("presence.json")

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from vectors import make_lines, make_presence, make_small, make_trust, make_walks
+from vectors import make_lines, make_presence, make_rotations, make_small, make_trust, make_walks
 
 FOLDER = Path(__file__).parent
 
@@ -20,6 +20,7 @@ def files() -> dict[str, str]:
         "walks.json": make_walks.make(),
         "trust.json": make_trust.make(),
         "requests.json": make_trust.requests(),
+        "rotations.json": make_rotations.make(),
         "presence.json": make_presence.make(),
     }
     return {name: text(content) for name, content in made.items()}

@@ -26,17 +26,18 @@ def ask(site: Site, file_name: str, raw: bytes, message: str, is_there: Callable
     Raises:
         RemoteError, GitFailed: the remote cannot be reached, or refused it.
     """
-    pin = site.pin()
     path = request_path(file_name)
     reason = ""
     for _ in range(RACES):
-        site.git.fetch(pin.remote, [f"+refs/heads/{pin.branch}:{INCOMING_REF}"], max_bytes=FETCH_MAX_BYTES)
-        tip = site.git.resolve(INCOMING_REF)
-        if tip is None or stands(site, tip, path, is_there):
-            return False
-        changes = [Put(path.encode(), data=raw)]
-        commit = site.git.write_commit(OUTGOING_REF, base=tip, parents=[tip], message=message, changes=changes)
-        result = site.git.push(pin.remote, f"{commit}:refs/heads/{pin.branch}")
+        with site.cycle_lock():
+            pin = site.pin()
+            site.git.fetch(pin.remote, [f"+refs/heads/{pin.branch}:{INCOMING_REF}"], max_bytes=FETCH_MAX_BYTES)
+            tip = site.git.resolve(INCOMING_REF)
+            if tip is None or stands(site, tip, path, is_there):
+                return False
+            changes = [Put(path.encode(), data=raw)]
+            commit = site.git.write_commit(OUTGOING_REF, base=tip, parents=[tip], message=message, changes=changes)
+            result = site.git.push(pin.remote, f"{commit}:refs/heads/{pin.branch}")
         if result.status in ("ok", "up-to-date"):
             return True
         if result.status == "rejected":

@@ -133,7 +133,8 @@ def parse(raw: bytes, *, wire: str, file_name: str) -> Rotation:
         members = strictjson.loads(raw, floats_below=None)
     except strictjson.StrictError as error:
         raise refused(Reason.REQUEST_MALFORMED, f"the rotation is not strict JSON: {error}") from error
-    if tuple(members) != _MEMBERS or members["v"] != 1 or strictjson.dumps(members) + b"\n" != raw:
+    known = tuple(members) == _MEMBERS and type(members["v"]) is int and members["v"] == 1
+    if not known or strictjson.dumps(members) + b"\n" != raw:
         raise refused(
             Reason.REQUEST_MALFORMED,
             f"a rotation of version 1 is compact JSON with exactly the members {', '.join(_MEMBERS)}, and a newline",

@@ -54,6 +54,8 @@ class Invited(NamedTuple):
 def invite(here: Here, name: str, *, role: str = "agent", ttl: float = TTL_SECONDS) -> Invited:
     """Return a code by which one machine may join as `name`: a new one, unless an earlier one is still good.
 
+    A name whose last key was revoked may be invited again, for its next key; its role stays.
+
     Args:
         ttl: seconds for which a new code is good.
 
@@ -67,11 +69,16 @@ def invite(here: Here, name: str, *, role: str = "agent", ttl: float = TTL_SECON
     chain = trusting.fetched(site)
     _check_may_enroll(site, chain)
     newest = chain.newest
-    if name in newest.agents or name in newest.groups:
+    known = newest.agents.get(name)
+    if known is not None and known.waits_for_key:
+        role = known.role
+    elif known is not None or name in newest.groups:
         whose = "belongs to an agent" if name in newest.agents else "is a group's"
         raise UsageError(f"the name {name!r} {whose} on this wire", reason="name-taken", next_step="wire trust show")
     alike = tuple(
-        known for known in (*newest.agents, *newest.groups) if known.translate(_ALIKE) == name.translate(_ALIKE)
+        other
+        for other in (*newest.agents, *newest.groups)
+        if other != name and other.translate(_ALIKE) == name.translate(_ALIKE)
     )
     pin = site.pin()
     held = _held(here, name)
@@ -112,7 +119,7 @@ def admit(here: Here, name: str) -> Approval | None:
         for one in setup.waiting_requests(site, chain)
         if one.name == name and one.role == invitation.role and codes.holds(invitation, one.public, one.mac)
     ]
-    if enrolled is not None:
+    if enrolled is not None and not enrolled.waits_for_key:
         key = enrolled.keys[-1]
         _taken(here, name, given, key.id)
         look_for_thieves(here, site, chain)
