@@ -318,4 +318,6 @@ def test_git_is_never_told_to_throw_anything_away(recorded):
         to_branch = [word for word in line if "refs/heads/" in word]
         assert not any(word.startswith("+") for word in to_branch), line
         if to_branch:
-            assert not any(word.startswith(("--force", "-f", "--mirror", "--delete")) for word in line), line
+            # A presence is replaced where it is what we expect, also in the push that only extends the branch.
+            others = [word for word in line if not word.startswith("--force-with-lease=refs/wire/presence/")]
+            assert not any(word.startswith(("--force", "-f", "--mirror", "--delete")) for word in others), line

@@ -209,11 +209,11 @@ def path(channel: str, number: int = 1) -> str:
 def bodies(tail: Result | Sequence[Any]) -> list[Any]:
     """Return the bodies of the messages that `tail --json` printed, None for one that could not be shown.
 
-    What the machines tell each other of incidents is left out.
+    What the machines tell each other of incidents, and that they are alive, is left out.
     """
     items = tail.jsonl() if isinstance(tail, Result) else tail
     lines = [item.get("line", {}) for item in items if "id" in item]
-    return [line.get("body") for line in lines if line.get("type") != "incident"]
+    return [line.get("body") for line in lines if line.get("type") not in ("incident", "heartbeat")]
 
 
 def read(machine: Machine, *args: str | Path, status: int | None = 0, **rest: Any) -> list[Any]:
