@@ -292,6 +292,17 @@ def test_a_repository_that_lacks_what_others_acknowledge(siege: Siege, stranger:
     assert ("GAP", CHANNEL) in {(one["code"], one["scope"]) for one in json.loads(result.out)["findings"]}
 
 
+def test_a_repository_with_a_revoked_key(siege: Siege, stranger: Machine) -> None:
+    # What was acknowledged and cut since is not withheld: nobody is accused.
+    siege.send("spark", "mac", "with what spark has of mac's")
+    siege.settle()
+    checkpoint = _checkpoint(siege)
+    siege.retire("mac", siege.ends("mac", spark=(2, _head(siege, 2))))
+    how = ("verify", "--repo", siege.remote.url, "--trust", checkpoint, "--json")
+    result = stranger.wire(*how, check=False)
+    assert {one["code"] for one in json.loads(result.out)["findings"]} == {"KEY_RETIRED"}
+
+
 def test_a_repository_of_another_wire(siege: Siege, stranger: Machine) -> None:
     other = f"1:SHA256:{'A' * 43}"
     result = stranger.wire("verify", "--repo", siege.remote.url, "--trust", other, "--json", check=False)

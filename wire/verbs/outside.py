@@ -6,23 +6,23 @@ the same verifier that judges for a newcomer. Each result says what it cannot kn
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from wire.daemon.accepted import Accepted, Blobs
-from wire.daemon.judged import Before
+from wire.daemon.judged import Before, Judged
 from wire.daemon.site import INCOMING_REF, Site
 from wire.daemon.verify import Verifier
 from wire.errors import IntegrityError, TrustError, UsageError, WireError
 from wire.gitio import Git
 from wire.keys import exhibits, weighing
 from wire.keys.exhibits import LINE, Claim, Exhibit
-from wire.keys.trust import Chain
+from wire.keys.trust import REVOKED, Chain
 from wire.keys.weighing import Proof, Shown
 from wire.protocol.chain import Position
 from wire.protocol.encoding import parse_checkpoint
-from wire.protocol.line import Line, LineError, content, parse
+from wire.protocol.line import LineError, content, parse
 from wire.setup.common import FETCH_MAX_BYTES, absolute_remote, object_format
 from wire.setup.joining import chain_at, find_branch, not_the_checkpoint
 from wire.store import config as configs
@@ -155,7 +155,7 @@ def check_repository(
         before = Before(chain=chain, verified=None, ends={}, published={}, own=frozenset(), forks={})
         judged = Verifier(git, blobs, Accepted(git, blobs, None), before, tip).judge()
     findings = [(str(one.code), one.scope, one.message) for one in judged.findings]
-    findings += _withheld(judged.new, judged.ends)
+    findings += _withheld(judged)
     lines = sum(end.seq for end in judged.ends.values())
     return RepositoryChecked(
         chain.wire,
@@ -202,8 +202,12 @@ def _check_evidence(settings: Settings, raw: bytes, checkpoint: str | None) -> F
     )
 
 
-def _withheld(new: Mapping[str, Sequence[Line]], ends: Mapping[str, Position]) -> Iterator[tuple[str, str, str]]:
-    """Yield channels of which somebody acknowledges more than is there: acks are lower bounds."""
+def _withheld(judged: Judged) -> Iterator[tuple[str, str, str]]:
+    """Yield channels of which somebody acknowledges more than is there: acks are lower bounds.
+
+    Where a key was revoked, lines that were acknowledged may count no longer, so that nothing is said of its channels.
+    """
+    new, ends, agents = judged.new, judged.ends, judged.chain.newest.agents
     most: dict[str, tuple[int, str]] = {}
     for line in (line for lines in new.values() for line in lines):
         with suppress(LineError):
@@ -213,7 +217,8 @@ def _withheld(new: Mapping[str, Sequence[Line]], ends: Mapping[str, Position]) -
                 most[channel] = max(most.get(channel, (0, "")), (members["ack"][0], line.id))
     for channel, (seq, who) in sorted(most.items()):
         end = ends[channel].seq if channel in ends else 0
-        if seq > end:
+        sender = agents.get(channel.partition("/")[0])
+        if seq > end and sender is not None and all(key.status != REVOKED for key in sender.keys):
             yield "GAP", channel, f"{who} acknowledges {channel}/{seq}, and the channel ends with line {end} here"
 
 
