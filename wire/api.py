@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from wire.store.pin import Pin
     from wire.store.presences import Declared
     from wire.verbs.agents import AgentView, Peer
+    from wire.verbs.hosting import Checked
     from wire.verbs.inbox import Inbox, Picked
     from wire.verbs.inviting import Invited
     from wire.verbs.look import Item
@@ -338,6 +339,12 @@ class Wire:
         from wire.verbs import operating
 
         return operating.heal(self.here)
+
+    def check_remote(self, kind: str | None = None) -> "Checked":
+        """Return what the remote is known to enforce; nothing is tried. `kind` is one of `wire.verbs.hosting.KINDS`."""
+        from wire.verbs import hosting
+
+        return hosting.check(self.here, kind)
 
     def repair(self) -> "Repaired":
         """Make the clone's repository anew; no accepted line is given up."""

@@ -15,18 +15,20 @@ import pytest
 
 from support import gitcmd
 from support.besieged import Siege, Template, pin, signer, site
-from support.hostile_host import File, HostileHost, document, segment, signature_text, signed_part, spellings
+from support.hostile_host import TS, File, HostileHost, document, segment, signature_text, signed_part, spellings
 from support.hostile_host import with_signature as signed_as
 from support.machine import Machine
 from support.remote import BareRemote
 from wire.hooks import serverhook
 from wire.hooks.prereceive import Rules
-from wire.keys.trust import enroll, prove, sign_document
+from wire.keys.trust import enroll, found, parse, prove, sign_document
 from wire.protocol.encoding import Signer
 from wire.protocol.presence import seal
 
 MINE = "mac/spark"
 THEIRS = "spark/mac"
+LATER = 900_000_000_000_000
+"""A counter that no clock has reached."""
 NOBODY = Signer(sha256(b"nobody").digest())
 
 
@@ -246,11 +248,12 @@ def test_other_branches_are_not_the_wires(stage: Stage) -> None:
 def _presence(
     stage: Stage, agent: str, counter: int, by: Signer | None = None, *, parents: tuple[str, ...] = ()
 ) -> str:
+    """Return a commit with a presence, by default of the agent's own; its counter is above those of its machine."""
     machine = stage.siege.machines[agent]
     held = pin(machine)
     raw = seal(
-        by or signer(machine), wire=held.wire, agent=agent, instance="0" * 32, counter=counter,
-        ts="2026-11-29T11:20:00.123Z", trust=f"{held.trust_version}:{held.trust_hash[:16]}", state="idle", tier="T0",
+        by or signer(machine), wire=held.wire, agent=agent, instance="0" * 32, counter=LATER + counter,
+        ts=TS, trust=f"{held.trust_version}:{held.trust_hash[:16]}", state="idle", tier="T0",
         interval=60.0, channels={},
     )  # fmt: skip
     made = stage.vandal.commit({"presence.json": raw}, parents=list(parents))
@@ -264,8 +267,8 @@ def test_presences_are_replaced_by_newer_ones_of_their_agent_alone(stage: Stage)
     stage.push(f"{_presence(stage, 'spark', 6)}:{ref}")
     held = stage.refs()
     for made, why in (
-        (_presence(stage, "spark", 6), "its counter 6 is not above 6"),
-        (_presence(stage, "mac", 9), "not signed by the active key of 'spark'"),
+        (_presence(stage, "spark", 6), f"its counter {LATER + 6} is not above {LATER + 6}"),
+        (_presence(stage, "mac", 9), "it was signed for 'mac'"),
         (_presence(stage, "spark", 9, signer(stage.siege.mac)), "not signed by the active key of 'spark'"),
         (_presence(stage, "spark", 9, parents=(stage.tip,)), "a commit without parents"),
         (stage.vandal.commit({"presence.json": b"{}\n"}, parents=[]), "it does not end in a key"),
@@ -278,6 +281,35 @@ def test_presences_are_replaced_by_newer_ones_of_their_agent_alone(stage: Stage)
     with pytest.raises(gitcmd.GitFailed, match="is replaced and not deleted"):
         stage.push(f":{ref}")
     assert stage.refs() == held
+
+
+def test_a_wire_of_the_vandals_own_takes_no_names(stage: Stage) -> None:
+    """He may push a branch with a trust of his own; that gives him no presence of somebody else's."""
+    stage.push(f"{_presence(stage, 'lee', 5)}:refs/wire/presence/lee")
+    root, lee = (Signer(sha256(word).digest()) for word in (b"root", b"another lee"))
+    first = found(roots=[root.public], created=TS, nonce="0" * 32)
+    wire = sha256(first).hexdigest()[:32]
+    second = enroll(
+        parse(first), wire, name="lee", role="agent", public=lee.public,
+        proof=prove(lee, wire=wire, name="lee", role="agent"), created=TS,
+    )  # fmt: skip
+    files: dict[str | bytes, bytes | File | None] = {}
+    for version, raw in ((1, first), (2, second)):
+        files |= {document(version): raw, f"{document(version)}.sig": sign_document(raw, root)}
+    made = stage.vandal.commit(files, parents=[])
+    stage.reset()
+    stage.push(f"{made}:refs/heads/another")
+    raw = seal(
+        lee, wire=wire, agent="lee", instance="0" * 32, counter=LATER + 9, ts=TS, trust="2:" + "0" * 16, state="idle",
+        tier="T0", interval=60.0, channels={},
+    )  # fmt: skip
+    made = stage.vandal.commit({"presence.json": raw}, parents=[])
+    stage.reset()
+    with pytest.raises(gitcmd.GitFailed, match="the name is taken by an agent of the wire"):
+        stage.push(f"{made}:refs/wire/presence/lee")
+    with pytest.raises(gitcmd.GitFailed, match="FORCED in refs/heads/another"):
+        stage.push(":refs/heads/another")
+    stage.host.git("update-ref", "-d", "refs/heads/another")
 
 
 # A thief with the root's key is no vandal: what is lawful passes.
@@ -293,7 +325,7 @@ def test_lawful_pushes_pass_and_are_remembered(siege: Siege, tmp_path: Path) -> 
     zoe = Signer(sha256(b"zoe").digest())
     grown = enroll(
         site(siege.mac).trust(pin(siege.mac)).newest, stage.vandal.wire, name="zoe", role="agent", public=zoe.public,
-        proof=prove(zoe, wire=stage.vandal.wire, name="zoe", role="agent"), created="2026-11-29T11:20:00.123Z",
+        proof=prove(zoe, wire=stage.vandal.wire, name="zoe", role="agent"), created=TS,
     )  # fmt: skip
     stage.vandal.put_trust(version + 1, grown, sign_document(grown, signer(siege.mac, "root")))
     stage.vandal.append("zoe/mac", stage.vandal.author("zoe/mac", zoe).line("hello"))

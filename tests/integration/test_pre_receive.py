@@ -65,6 +65,8 @@ def test_a_whole_life_passes_through_the_hook(machines, remote):
         assert [one for one in people.incidents(machine, everything=True) if one["code"] != "CLOCK"] == []
     known = json.loads((remote.path / RECALL).read_bytes())
     assert known["channels"][CHANNEL][-1][2] == 2
+    presences = remote.git("for-each-ref", "--format=%(refname)", "refs/wire/presence/").decode().split()
+    assert presences == ["refs/wire/presence/mac", "refs/wire/presence/spark"]
 
 
 def test_owners_take_out_what_is_not_theirs_and_put_back_what_is(team):
@@ -111,6 +113,24 @@ def test_a_lost_history_is_healed_through_the_hook(team, loss):
     team.mac.send("spark", "it goes on")
     settle(team)
     assert len(host.lines(CHANNEL)) == len(wanted) + 1
+
+
+def test_a_long_history_that_is_healed_is_not_walked(team, monkeypatch):
+    for number in range(4):
+        team.mac.send("spark", f"line {number}")
+        team.mac.wire("sync")
+    host = HostileHost(team.remote)
+    verified = host.tip
+    base = host.squash()
+    healed = host.commit({}, parents=[base, verified], base=verified, message="heal: every accepted line")
+    monkeypatch.setattr(prereceive, "COMMITS_MAX", 2)
+    push = "{} {} refs/heads/main\n"
+    assert prereceive.run({}, str(team.remote.path), push.format(base, healed).encode(), Rules()) == []
+    host.put_back(base)
+    for _ in range(3):
+        tip = host.commit({})
+    (refused,) = prereceive.run({}, str(team.remote.path), push.format(base, tip).encode(), Rules())
+    assert refused.text.endswith("SIZE: more than 2 commits in one push")
 
 
 # What is refused

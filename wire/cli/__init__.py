@@ -44,6 +44,7 @@ _COMMANDS = {
     "trust": "trusting",
     "keys": "trusting",
     "group": "trusting",
+    "remote": "remote",
     "daemon": "running",
     "service": "service",
     "hooks": "hooks",

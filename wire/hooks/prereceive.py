@@ -40,6 +40,8 @@ COMMITS_MAX = 500
 """Commits of one push on a wire's branch."""
 CHANGES_MAX = 20_000
 """Changed paths of one push."""
+WIRES_MAX = 32
+"""Branches of a repository that are looked at for a wire's trust, that of HEAD first."""
 SHOWN = 8
 """Reasons that who pushes is told."""
 _TOGETHER = 128
@@ -119,9 +121,11 @@ def run(environ: Mapping[str, str], git_dir: str, stdin: bytes, rules: Rules) ->
         elif update.ref.startswith("refs/heads/"):
             refused += _Branch(git, blobs, recall, rules, update).judge()
     if presences:
-        chain = recall.chain or _chain_of_the_wire(git, blobs, rules)
+        chains = _chains(git, blobs, rules)
+        if recall.chain is not None:
+            chains[recall.chain.wire] = recall.chain
         for update in presences:
-            problem = judge_presence(git, blobs, chain, update.old, update.new, update.ref.removeprefix(REPLACEABLE))
+            problem = judge_presence(git, blobs, chains, update.old, update.new, update.ref.removeprefix(REPLACEABLE))
             if problem:
                 refused.append(Refusal(update.ref, _of_ref(update.ref, problem)))
     if not refused:
@@ -138,7 +142,8 @@ class _Branch:
         self._recall = recall
         self._rules = rules
         self._update = update
-        self._named = update.ref == f"refs/heads/{rules.branch}"
+        # Where the host's disk knows no capitals, `MAIN` is `main`.
+        self._named = update.ref.lower() == f"refs/heads/{rules.branch}".lower()
 
     def judge(self) -> list[Refusal]:
         old, new, ref = self._update
@@ -156,9 +161,20 @@ class _Branch:
         if not history.descends:
             why = f"{new[:12]} does not descend from {old[:12]}: the wire's branch is only ever extended"
             return [Refusal(ref, _of_ref(ref, why, Code.FORCED))]
-        if history.truncated:
+        trunk = self._first_parents(old, new) if history.truncated else _trunk(history.commits, old, new)
+        if trunk is None:
             return [Refusal(ref, _of_ref(ref, f"more than {COMMITS_MAX} commits in one push", Code.SIZE))]
-        return self._steps(entries, _trunk(history.commits, old, new))
+        return self._steps(entries, trunk)
+
+    def _first_parents(self, old: str, new: str) -> list[tuple[str, Commit]] | None:
+        """Return the way from `old` to `new` where much is merged beside it; None where it is too long itself."""
+        span = ("--first-parent", "--parents", f"--max-count={COMMITS_MAX + 1}", new, f"^{old}")
+        listed = self._git.run("rev-list", *span).stdout.decode("ascii").split("\n")[:-1]
+        way = [line.split(" ") for line in listed]
+        if len(way) > COMMITS_MAX or not way or way[-1][1:2] != [old]:
+            return None
+        # What they change is asked for one by one, since it is not known here.
+        return [(commit[1], Commit(commit[0], (), ())) for commit in reversed(way)]
 
     def _entries(self, commit: str) -> dict[bytes, Entry]:
         if not commit.strip("0"):
@@ -331,22 +347,19 @@ def _chain(blobs: Blobs, entries: Mapping[bytes, Entry]) -> tuple[Chain | None, 
             return chain, "" if chain else error.message
 
 
-def _chain_of_the_wire(git: Git, blobs: Blobs, rules: Rules) -> Chain:
-    """Return the trust of the repository's wire, for a push that does not touch its branch.
-
-    Raises:
-        TrustError: there is none.
-    """
+def _chains(git: Git, blobs: Blobs, rules: Rules) -> dict[str, Chain]:
+    """Return the trust of the wires in the repository, by their ids, for what a push does beside their branches."""
+    found: dict[str, Chain] = {}
     head = git.symbolic_ref("HEAD") or ""
     listed = git.refs("refs/heads/")
-    names = [f"refs/heads/{rules.branch}"] if rules.branch else sorted(listed, key=lambda name: name != head)
-    for name in names:
-        if name in listed:
-            entries = {entry.path: entry for entry in git.entries(listed[name], f"{ROOT}/trust")}
+    named = None if rules.branch is None else f"refs/heads/{rules.branch}"
+    for ref in sorted(listed, key=lambda ref: (ref != head, ref))[:WIRES_MAX]:
+        if named in (None, ref):
+            entries = {entry.path: entry for entry in git.entries(listed[ref], f"{ROOT}/trust")}
             chain, _ = _chain(blobs, entries)
             if chain is not None:
-                return chain
-    raise TrustError("no branch here carries a wire yet, so that no presence can be judged", reason="no-trust")
+                found.setdefault(chain.wire, chain)
+    return found
 
 
 def _of_ref(ref: str, why: str, code: str = "REF") -> Problem:

@@ -13,18 +13,14 @@ import shlex
 import sys
 from collections.abc import Mapping
 
-from wire.errors import StoreError, UsageError
+from wire.errors import UsageError
 from wire.gitio import discover_bare
 from wire.hooks.githook import Owner, Report
 from wire.hooks.prereceive import Rules
 from wire.protocol.encoding import parse_checkpoint
-from wire.store.files import atomic_write, read_bytes, store_error
+from wire.setup.hosthook import SWITCHES, VERB, calls, is_on, place, text_of
+from wire.store.files import atomic_write, store_error
 
-HOOK = "pre-receive"
-VERB = "hooks run pre-receive"
-SWITCHES = ("receive.denyNonFastForwards", "receive.denyDeletes", "receive.fsckObjects")
-"""What git enforces by itself where it is switched on. The first two concern branches alone: presences stay
-replaceable."""
 _FIRST = "# Written by `wire hooks install pre-receive`, and written anew by it: changes of your own would be lost."
 
 
@@ -38,15 +34,14 @@ def look(environ: Mapping[str, str], repository: str, rules: Rules | None = None
     Raises:
         GitFailed: there is no repository.
     """
-    path = _place(environ, repository)
-    text = _read(path)
+    path = place(discover_bare(environ, repository))
+    text = text_of(path)
     if text is None:
         owner = Owner.FOREIGN if os.path.lexists(path) else Owner.MISSING
     elif text.split(b"\n")[1:2] == [_FIRST.encode()]:
         owner = Owner.OURS
     else:
-        calls = any(VERB.encode() in line and not line.lstrip().startswith(b"#") for line in text.split(b"\n"))
-        owner = Owner.CALLING if calls else Owner.FOREIGN
+        owner = Owner.CALLING if calls(text) else Owner.FOREIGN
     again = f"wire hooks install pre-receive --repo {shlex.quote(repository)}"
     if owner is Owner.MISSING:
         return Report(path, owner, False, f"there is no {path}", again)
@@ -111,7 +106,7 @@ def script(rules: Rules) -> str:
         _FIRST,
         "# It judges a push as every peer would, and refuses what none of them would accept.",
         f"if [ -x {python} ]; then",
-        f"    exec {python} -P -m wire {call}",
+        f"    exec {python} -E -P -m wire {call}",
         "fi",
         "if command -v git-wire >/dev/null 2>&1; then",
         f"    exec git-wire {call}",
@@ -137,13 +132,6 @@ def switches(environ: Mapping[str, str], repository: str) -> list[str]:
     ]
 
 
-def is_on(settings: Mapping[str, str], name: str) -> bool:
-    """Return whether one of `SWITCHES` is on."""
-    fallback = "transfer.fsckobjects" if name == "receive.fsckObjects" else ""
-    value = settings.get(name.lower(), settings.get(fallback, ""))
-    return value.lower() in ("true", "yes", "on", "1")
-
-
 def _words(rules: Rules) -> str:
     words = VERB.split()
     if rules.branch is not None:
@@ -157,28 +145,9 @@ def _words(rules: Rules) -> str:
     return shlex.join(words)
 
 
-def _place(environ: Mapping[str, str], repository: str) -> str:
-    found = discover_bare(environ, repository)
-    plain = os.path.join(found.hooks_dir, HOOK)
-    below = os.path.join(found.hooks_dir, f"{HOOK}.d")
-    if os.path.isdir(below) and b".d/" in (_read(plain) or b""):
-        return os.path.join(below, "wire")
-    custom = os.path.join(found.git_dir, "custom_hooks")
-    if os.path.isdir(custom):
-        return os.path.join(custom, HOOK)
-    return plain
-
-
-def _read(path: str) -> bytes | None:
-    try:
-        return read_bytes(path)
-    except StoreError:
-        return None
-
-
 def _calling(rules: Rules | None) -> str:
     call = _words(rules or Rules())
-    return f"have it hand its standard input to wire: {shlex.quote(sys.executable)} -P -m wire {call} || exit 1"
+    return f"have it hand its standard input to wire: {shlex.quote(sys.executable)} -E -P -m wire {call} || exit 1"
 
 
 def _foreign(path: str, rules: Rules) -> UsageError:

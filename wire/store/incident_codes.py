@@ -35,7 +35,8 @@ _INTEGRITY = {
     "FORCED": CodeInfo(
         "the remote's history was replaced by another one",
         WIRE,
-        "ask the others whether somebody pushed by force, then `wire heal` puts back what is missing",
+        "ask the others whether somebody pushed by force, then `wire heal` puts back what is missing; `wire remote"
+        " check` says how the host keeps it from happening again",
     ),
     "SHAPE": CodeInfo(
         "the remote carries files that belong to no channel",
@@ -157,7 +158,8 @@ _OPERATIONAL = {
     "REJECTED": CodeInfo(
         "the remote refuses what this machine pushes",
         NOTHING,
-        f"the remote's own words are in `wire incidents show {{id}}`; change its rules for the branch, {_AGAIN}",
+        f"the remote's own words are in `wire incidents show {{id}}`, and `wire remote check` says what it is known to"
+        f" enforce; change its rules for the branch, {_AGAIN}",
     ),
     "RATE_LIMIT": CodeInfo(
         "the remote asked to be asked less often",
