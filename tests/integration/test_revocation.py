@@ -67,6 +67,12 @@ def test_a_stolen_key(team: Team) -> None:
     assert once["evidence"]["agents"] == ["mac"]
     shown = team.mac.json("show", "spark/mac/2", check=False)
     assert shown["verdict"] == "revoked"
+    cut = ("spark/mac/1", "spark/mac/2", "spark/mac/3")
+    logged = [(one["id"], one["verdict"]) for one in team.mac.jsonl("log", check=False) if one["id"] in cut]
+    assert logged == [("spark/mac/1", "verified"), ("spark/mac/2", "revoked"), ("spark/mac/3", "revoked")]
+    (thread,) = [one for one in team.mac.jsonl("thread", "spark/mac/3", check=False) if "id" in one]
+    assert (thread["id"], thread["verdict"]) == ("spark/mac/3", "revoked")
+    assert "does not count" in team.mac.wire("show", "spark/mac/2", check=False).stdout
     _settle(team)
     rotated = team.spark.json("keys", "rotate")
     assert (rotated["state"], rotated["former"]) == ("asked", "")
@@ -130,7 +136,7 @@ def test_what_others_have_is_shown_before(team: Team) -> None:
     team.spark.wire("sync", check=False)
     asked = team.mac.wire("trust", "revoke", "spark", "--reason", "stolen", input="n\n", check=False)
     assert asked.status == 2
-    assert "spark/mac/2  (here: 2, " in asked.stdout
+    assert "spark/mac/2  (here: 2, mac has 1)" in asked.stdout
     assert "nobody says to have lines 2 to 2" in asked.stderr
     assert pin(team.mac).trust_version == 3
     for args, reason in (

@@ -41,6 +41,8 @@ def test_rotation_where_the_root_is(team: Team) -> None:
     team.settle()
     old, new = _keys(team.spark, "mac/spark")
     assert old != new
+    kinds = {one["fingerprint"]: one["kind"] for one in team.mac.jsonl("keys", "list")}
+    assert (kinds[done["fingerprint"]], kinds[done["former"]]) == ("agent", "former")
     keys = team.spark.json("trust", "show")["agents"]["mac"]["keys"]
     assert [key["status"] for key in keys] == ["retired", "active"]
     assert [key["id"] for key in keys] == [old, new]

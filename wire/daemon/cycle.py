@@ -265,7 +265,7 @@ class _Cycle:
             end, had = judged.ends[channel], self.pin.remote_seq.get(channel, 0)
             if end.seq < had and channel.partition("/")[0] in self.site.local(judged.chain):
                 cut_back(self.site, judged.chain, channel, end, had, self._tell)
-        self.findings += was_read(self.site, judged.chain, judged.ends, judged.cut)
+        was_read(self.site, judged.chain, judged.ends, judged.cut, self._tell)
         own = {ch: end for ch, end in {**self.pin.accepted, **judged.ends}.items() if ch.partition("/")[0] in self.own}
         forks = {**forks_in_force(self.pin.forks, judged.chain), **judged.forks}
         carried = {ch: judged.carried.get(ch, end.seq) for ch, end in own.items() if ch not in forks}

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from wire.protocol.chain import lines_of
 from wire.protocol.encoding import sha256_hex
 from wire.protocol.line import Line, LineError, parse
+from wire.protocol.names import valid_channel
 from wire.store.files import atomic_write, private_folder, read_bytes
 from wire.store.paths import WirePlaces
 
@@ -33,6 +34,16 @@ def read(places: WirePlaces, channel: str) -> list[Line]:
     """Return all lines that were ever cut from a channel, by their numbers; raises StoreError."""
     found = {line.head: line for line in _read(places, channel)}
     return sorted(found.values(), key=lambda line: (line.seq, line.ts))
+
+
+def channels(places: WirePlaces) -> set[str]:
+    """Return the channels of which something was ever cut."""
+    try:
+        names = os.listdir(places.aside_dir)
+    except OSError:
+        return set()
+    parts = (name.removeprefix(_BEGINS).split(".") for name in names if name.startswith(_BEGINS))
+    return {f"{part[0]}/{part[1]}" for part in parts if len(part) > 2 and valid_channel(part[0], part[1])}
 
 
 def _read(places: WirePlaces, channel: str) -> Iterator[Line]:

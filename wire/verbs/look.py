@@ -8,7 +8,7 @@ index can change it. Where a clone's file is damaged, the copy that git holds is
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wire.protocol.chain import Position
@@ -140,8 +140,29 @@ class Look:
         found = [line for line in cutlines.read(self._here.places, channel) if line.seq == seq]
         if not found:
             return None
-        item = self.item(Read(found[-1], Position(seq, found[-1].head, 0, 0)))
-        return item._replace(verdict="revoked", flags=(*item.flags, "revoked"))
+        return self._revoked(found[-1])
+
+    def all_revoked(self, wanted: Collection[str] = ()) -> list[Item]:
+        """Return all lines that were cut and do not count again, by their authors' times.
+
+        Args:
+            wanted: channels; all when empty.
+        """
+        from wire.store import cutlines
+
+        found = []
+        for channel in sorted(cutlines.channels(self._here.places)):
+            if wanted and channel not in wanted:
+                continue
+            start = Position.start(self.pin.wire, channel)
+            standing = {read.line.head for read in self.after(channel, start)}
+            found += [line for line in cutlines.read(self._here.places, channel) if line.head not in standing]
+        return [self._revoked(line) for line in sorted(found, key=lambda line: (line.ts, line.channel, line.seq))]
+
+    def _revoked(self, line: Line) -> Item:
+        item = self.item(Read(line, Position(line.seq, line.head, 0, 0)))
+        # Another line may have its number now, and what is known by the number is that one's.
+        return item._replace(verdict="revoked", flags=(*item.flags, "revoked"), first_seen="", commit="")
 
     def _stored(self, channel: str, seq: int, end: Position) -> Read | None:
         from wire.store import journal

@@ -14,7 +14,7 @@ from wire.daemon.shape import request_path
 from wire.daemon.site import Site
 from wire.daemon.stamp import stamp
 from wire.errors import UsageError, WireError
-from wire.keys import keyfile
+from wire.keys import keychange, keyfile
 from wire.keys.build import enroll, give_key, set_group
 from wire.keys.requests import Request, file_name
 from wire.keys.rotations import Rotation
@@ -151,7 +151,7 @@ def define_group(here: Here, name: str, members: Sequence[str]) -> Chain:
 
 
 def local_keys(here: Here) -> list[tuple[str, str, str, str]]:
-    """Return (kind, name, fingerprint, path) of the keys of this wire on this machine.
+    """Return (kind, name, fingerprint, path) of the keys of this wire on this machine; kind `former` for replaced ones.
 
     Private parts stay where they are.
     """
@@ -165,6 +165,8 @@ def local_keys(here: Here) -> list[tuple[str, str, str, str]]:
             if os.path.lexists(path):
                 signer = keyfile.load_for(path, name=name, kind=kind, wire=pin.wire)
                 found.append((kind, name, fingerprint(signer.public), path))
+            for key_id, old in keychange.former(path, name=name, wire=pin.wire).items() if kind == "agent" else ():
+                found.append(("former", name, fingerprint(old.public), f"{path.removesuffix('.key')}.{key_id}.key"))
     return found
 
 

@@ -212,7 +212,8 @@ def log(here: Here, *, count: int, channels: Sequence[str] = (), by_commit: bool
     """Return the last `count` messages of the whole wire in causal order, or in the order of first sight.
 
     The causal order is the same on every machine: `seq` within a channel; across channels what a line names by `ack`,
-    `re` or `thread` comes before it; ties by `ts`, then id.
+    `re` or `thread` comes before it; ties by `ts`, then id. Messages that were revoked stand, marked, where their
+    authors' times put them.
     """
     pin = here.pin()
     look = Look(here, pin)
@@ -220,11 +221,23 @@ def log(here: Here, *, count: int, channels: Sequence[str] = (), by_commit: bool
     items = list(_items(look, merged([look.newest(channel, count) for channel in wanted]), Filters()))
     if by_commit:
         items.sort(key=lambda item: item.first_seen)
+    else:
+        items = _with_revoked(items, look.all_revoked(channels))
     return items[-count:]
+
+
+def _with_revoked(items: list[Item], revoked: Sequence[Item]) -> list[Item]:
+    """Put revoked messages in front of the first that is younger by its author's time."""
+    for item in revoked:
+        at = next((at for at, one in enumerate(items) if one.line.ts > item.line.ts), len(items))
+        items = [*items[:at], item, *items[at:]]
+    return items
 
 
 def thread(here: Here, message_id: str) -> list[Item]:
     """Return one conversation in causal order: the root, everything that names it as its thread, and their answers.
+
+    What was revoked of it stands in it, marked.
 
     Raises:
         UsageError: reason `no-message`.
@@ -244,7 +257,13 @@ def thread(here: Here, message_id: str) -> list[Item]:
         if item.id == root_id or members.get("thread") == root_id or members.get("re") in ids:
             ids.add(item.id)
             items.append(item)
-    return items
+    about = [one for one in look.all_revoked() if not ids.isdisjoint(_named(one))]
+    return _with_revoked(items, about)
+
+
+def _named(item: Item) -> set[str]:
+    members = item.members or {}
+    return {item.id, str(members.get("thread")), str(members.get("re"))}
 
 
 def _items(
