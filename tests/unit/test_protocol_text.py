@@ -66,7 +66,13 @@ def test_the_codes() -> None:
 
 def test_the_reasons() -> None:
     listed = {cells[0].strip("`") for cells in rows("Table of reasons")}
-    asked_of_builders = {Reason.NAME_TAKEN, Reason.NAME_UNKNOWN, Reason.KEY_UNKNOWN}
+    asked_of_builders = {
+        Reason.NAME_TAKEN,
+        Reason.NAME_UNKNOWN,
+        Reason.NAME_REMOVED,
+        Reason.NAME_HAS_KEY,
+        Reason.KEY_UNKNOWN,
+    }
     assert listed == {reason.value for reason in Reason if reason not in asked_of_builders}
 
 
