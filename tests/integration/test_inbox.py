@@ -11,6 +11,7 @@ from support.machine import Machine
 from support.team import Team, forge, read, state
 from wire import Wire
 from wire.store import cursors
+from wire.verbs.reading import Filters
 
 
 def agent(machine: Machine, **env: str) -> Wire:
@@ -262,6 +263,9 @@ def test_a_heartbeat_is_never_unread_and_leaves_no_gap(team: Team) -> None:
     spark = agent(team.spark)
     assert spark.inbox().total == 0
     assert spark.wait_for_message(timeout=0).inbox.items == ()
+    assert ids(spark.messages(peek=True)) == []
+    assert ids(spark.messages(Filters(types=frozenset({"heartbeat"})))) == ["mac/all/1"]
+    assert [item.line.type for item in spark.log()] == ["heartbeat"]
     last = team.mac.send("all", "a message")
     team.settle()
     box = spark.inbox()

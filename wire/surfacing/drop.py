@@ -26,8 +26,7 @@ from wire.protocol import strictjson
 from wire.protocol.line import LINE_MAX
 from wire.protocol.names import parse_id
 from wire.store.files import atomic_write, private_folder, store_error, utc_text
-from wire.verbs.inbox import SILENT
-from wire.verbs.look import Item
+from wire.verbs.look import SILENT, Item
 from wire.verbs.reading import DEFAULT_READER, Filters
 from wire.verbs.render import card, one_line
 from wire.verbs.sending import Draft

@@ -16,8 +16,7 @@ from wire.store.surfaces import Notify, Trouble
 from wire.surfacing import adapters
 from wire.surfacing.adapters import NotSurfaced, Pointer, Runner
 from wire.verbs.here import Here
-from wire.verbs.inbox import SILENT
-from wire.verbs.look import Item
+from wire.verbs.look import SILENT, Item
 from wire.verbs.reading import DEFAULT_READER, Filters, tail
 
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 5.0, 300.0

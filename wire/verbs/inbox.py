@@ -22,12 +22,10 @@ from wire.store.cursors import Cursors
 from wire.store.reading import Read
 from wire.verbs.health import Health, health
 from wire.verbs.here import Here
-from wire.verbs.look import Item, Look, concerns
+from wire.verbs.look import SILENT, Item, Look, concerns
 from wire.verbs.order import merged
 from wire.verbs.reading import Filters, find, passes
 
-SILENT = frozenset({"heartbeat"})
-"""Types that say nothing to an agent: they are never unread."""
 LIMIT = 200
 """Messages that are held at once; the rest is counted."""
 

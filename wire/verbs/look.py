@@ -28,6 +28,10 @@ CLOCK_TOLERANCE_SECONDS = 120.0
 """How far ahead of our first sight an author's clock may be before the message is flagged."""
 
 
+SILENT = frozenset({"heartbeat"})
+"""Types that say nothing to an agent: they are never unread, and only a log shows them unless they are asked for."""
+
+
 class Item(NamedTuple):
     """One accepted message, as it is shown.
 

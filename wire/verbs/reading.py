@@ -26,8 +26,8 @@ from wire.verbs.health import Health as Health
 from wire.verbs.health import concerning as concerning
 from wire.verbs.health import health
 from wire.verbs.here import Here
+from wire.verbs.look import SILENT, Look, concerns
 from wire.verbs.look import Item as Item
-from wire.verbs.look import Look, concerns
 from wire.verbs.order import merged
 
 
@@ -285,6 +285,7 @@ def _items(
     for one in reads:
         line = one.line
         known = (read or {}).get(line.channel, {}).get(line.seq) == line.head
+        known = known or (agent is not None and line.type in SILENT - filters.types)
         if not known and (agent is None or look.is_for(line, agent)):
             item = look.item(one)
             if passes(item, filters):

@@ -14,8 +14,7 @@ from wire.store.reading import Read
 from wire.store.seen import Seen
 from wire.verbs.health import Health, health
 from wire.verbs.here import Here
-from wire.verbs.inbox import SILENT
-from wire.verbs.look import Item, Look, concerns
+from wire.verbs.look import SILENT, Item, Look, concerns
 from wire.verbs.order import merged
 from wire.verbs.reading import find, in_time
 from wire.verbs.render import body_text, wants_answer

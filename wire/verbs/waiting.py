@@ -19,8 +19,8 @@ from wire.store import cursors, reading
 from wire.verbs.following import changes
 from wire.verbs.health import Trouble, health
 from wire.verbs.here import Here
-from wire.verbs.inbox import LIMIT, SILENT, Inbox, unread
-from wire.verbs.look import Item, Look, concerns
+from wire.verbs.inbox import LIMIT, Inbox, unread
+from wire.verbs.look import SILENT, Item, Look, concerns
 from wire.verbs.order import merged
 from wire.verbs.reading import Filters, passes
 from wire.verbs.render import facts
