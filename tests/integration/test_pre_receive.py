@@ -246,6 +246,39 @@ def test_only_what_is_new_is_read(team, monkeypatch):
     assert len(verified) == 1
 
 
+def test_it_loads_little(team):
+    """Somebody's push waits for it: neither the command line nor what is slow to import."""
+    install(team.remote)
+    code = (
+        "import os, sys\n"
+        "from wire.hooks.prereceive import Rules, answer\n"
+        "status, said = answer(os.environ, os.getcwd(), sys.stdin.buffer.read(), Rules())\n"
+        "print(*sorted({name for name in sys.modules if name.count('.') < 2}))\n"
+        "sys.exit(said or status)\n"
+    )
+    (new,) = people.write(team.mac, CHANNEL, "the next one")
+    host = HostileHost(team.remote)
+    old, made = host.tip, host.append(CHANNEL, new)
+    line = f"{old} {made} refs/heads/main\n".encode()
+    argv = [sys.executable, "-P", "-c", code]
+    done = subprocess.run(argv, input=line, cwd=team.remote.path, capture_output=True, check=True)
+    loaded = set(done.stdout.decode().split())
+    assert "wire.hooks" in loaded
+    slow = {
+        "click",
+        "git",
+        "wire.cli",
+        "wire.verbs",
+        "wire.setup",
+        "sqlite3",
+        "tenacity",
+        "tomlkit",
+        "watchdog",
+        "rich",
+    }
+    assert loaded & (slow | {"email.utils", "urllib.parse", "socket", "tempfile", "shutil", "tomllib"}) == set()
+
+
 def test_updates_are_read_as_git_tells_them():
     zeros = "0" * 40
     assert prereceive.updates(f"{zeros} {'1' * 40} refs/heads/a b\n".encode()) == [

@@ -27,7 +27,6 @@ from wire.gitio import Change, Entry
 from wire.hooks.ground import Channel, Ground, segments
 from wire.hooks.private import find
 from wire.hooks.problems import Problem, at
-from wire.keys import requests
 from wire.keys import trust as trusts
 from wire.keys.trust import Chain
 from wire.protocol.chain import Foreign, Position, Walk, lines_of, walk
@@ -218,6 +217,8 @@ class _Trust:
 
 
 def _requests(staging: Staging, ground: Ground, chain: Chain, changes: Iterable[Change]) -> Iterable[Problem]:
+    from wire.keys import requests  # rarely needed, and the host's hook is waited for
+
     for change in changes:
         name = change.path.rpartition(b"/")[2].decode("ascii")
         owner = name.partition(".")[0]

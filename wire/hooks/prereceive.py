@@ -28,7 +28,6 @@ from wire.errors import TrustError, WireError
 from wire.gitio import REPLACEABLE, Change, Commit, Entry, Git, quarantine
 from wire.hooks.ground import Channel, Ground, carried, segments
 from wire.hooks.judge import Staging, judge, judge_keys
-from wire.hooks.presences import judge_presence
 from wire.hooks.problems import Problem, shown
 from wire.hooks.recall import Recall
 from wire.keys.trust import Chain
@@ -121,6 +120,8 @@ def run(environ: Mapping[str, str], git_dir: str, stdin: bytes, rules: Rules) ->
         elif update.ref.startswith("refs/heads/"):
             refused += _Branch(git, blobs, recall, rules, update).judge()
     if presences:
+        from wire.hooks.presences import judge_presence  # not loaded for lines alone
+
         chains = _chains(git, blobs, rules)
         if recall.chain is not None:
             chains[recall.chain.wire] = recall.chain
