@@ -267,7 +267,7 @@ def test_a_repository_that_was_never_joined(siege: Siege, stranger: Machine) -> 
     checkpoint = _checkpoint(siege)
     how = ("verify", "--repo", siege.remote.url, "--trust", checkpoint, "--json")
     found = json.loads(stranger.wire(*how).out)
-    assert found["lines"] == len(siege.sent)
+    assert (found["lines"], found["past"]) == (len(siege.sent), [])
     assert {name: end["seq"] for name, end in found["channels"].items()} == {
         name: end.seq for name, end in pin(siege.mac).accepted.items()
     }
@@ -279,6 +279,18 @@ def test_a_repository_that_was_never_joined(siege: Siege, stranger: Machine) -> 
     codes = {(one["code"], one["scope"]) for one in json.loads(result.out)["findings"]}
     assert result.status == 4
     assert {("SIGNATURE", CHANNEL), ("SIGNATURE", "spark/mac")} <= codes
+
+
+def test_a_repository_with_a_past(siege: Siege, stranger: Machine) -> None:
+    # A line was rewritten for a second, and a fork was pushed over mac's line 5: the tip looks innocent, the way to it
+    # does not.
+    siege.host.flash(lambda: siege.host.rewrite("spark/mac", 2))
+    _forked(siege)
+    how = ("verify", "--repo", siege.remote.url, "--trust", _checkpoint(siege), "--json")
+    found = json.loads(stranger.wire(*how).out)
+    assert found["findings"] == []
+    past = {(one["code"], one["scope"]) for one in found["past"]}
+    assert {("PREFIX", "spark/mac"), ("SIGNATURE", "spark/mac"), ("FORK", CHANNEL)} <= past
 
 
 def test_a_repository_that_lacks_what_others_acknowledge(siege: Siege, stranger: Machine) -> None:

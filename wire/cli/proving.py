@@ -139,6 +139,7 @@ def _tell_repository(found: RepositoryChecked, as_json: bool) -> None:
                 "waiting": found.waiting,
                 "channels": {name: {"seq": end.seq, "head": end.head} for name, end in sorted(found.ends.items())},
                 "findings": [{"code": code, "scope": scope, "why": why} for code, scope, why in found.findings],
+                "past": [{"code": code, "scope": scope, "why": why} for code, scope, why in found.past],
                 "holds": not found.findings,
                 "unknown": list(found.unknown),
             }
@@ -152,6 +153,8 @@ def _tell_repository(found: RepositoryChecked, as_json: bool) -> None:
             say(f"{found.waiting} line(s) of keys that nobody vouched for")
         for code, scope, why in found.findings:
             say(f"{styled(code, bold=True)} {safe(scope)}: {safe(why)}")
+        for code, scope, why in found.past:
+            say(f"on the way: {code} {safe(scope)}: {safe(why)}")
         _say_unknown(found.unknown)
     flush()
     leave(INTEGRITY if found.findings else DONE)

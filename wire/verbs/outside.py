@@ -11,9 +11,11 @@ from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from wire.daemon.accepted import Accepted, Blobs
+from wire.daemon.findings import Finding
+from wire.daemon.history import Known, undone
 from wire.daemon.judged import Before, Judged
 from wire.daemon.site import INCOMING_REF, Site
-from wire.daemon.verify import Verifier
+from wire.daemon.verify import COMMITS_WALKED, Verifier
 from wire.errors import IntegrityError, TrustError, UsageError, WireError
 from wire.gitio import Git
 from wire.keys import exhibits, weighing
@@ -45,6 +47,7 @@ _OF_A_LINE = (
 _OF_A_REPOSITORY = (
     "whether the host shows others another history, or a newer one: compare `wire status` with a machine of the wire",
     "what stood here before and was replaced by force: only a machine that saw it can tell",
+    f"what commits did before the newest {COMMITS_WALKED} of them",
     "lines at the end of a channel that nobody has acknowledged and that are withheld",
 )
 
@@ -77,7 +80,8 @@ class RepositoryChecked(NamedTuple):
         checkpoint: of the newest trust version at the tip.
         ends: where each channel ends.
         lines: how many lines hold, all channels together.
-        findings: what is no honest append: code, scope and sentence.
+        findings: what is no honest append at the tip: code, scope and sentence.
+        past: the same of the newest commits on the way to it; it may have been put right since.
         waiting: lines of keys that nobody vouched for, which a request to join leaves behind.
         unknown: what such a check cannot know.
     """
@@ -89,6 +93,7 @@ class RepositoryChecked(NamedTuple):
     ends: Mapping[str, Position]
     lines: int
     findings: tuple[tuple[str, str, str], ...]
+    past: tuple[tuple[str, str, str], ...]
     waiting: int
     unknown: tuple[str, ...]
 
@@ -153,7 +158,9 @@ def check_repository(
             raise not_the_checkpoint(chain, wanted[0], checkpoint)
         blobs = Blobs(git)
         before = Before(chain=chain, verified=None, ends={}, published={}, own=frozenset(), forks={})
-        judged = Verifier(git, blobs, Accepted(git, blobs, None), before, tip).judge()
+        accepted = Accepted(git, blobs, None)
+        judged = Verifier(git, blobs, accepted, before, tip).judge()
+        past = _past(git, blobs, accepted, judged, tip)
     findings = [(str(one.code), one.scope, one.message) for one in judged.findings]
     findings += _withheld(judged)
     lines = sum(end.seq for end in judged.ends.values())
@@ -165,6 +172,7 @@ def check_repository(
         judged.ends,
         lines,
         tuple(findings),
+        tuple((str(one.code), one.scope, one.message) for one in past),
         sum(judged.pending.values()),
         (*_OF_A_REPOSITORY, *_ALWAYS),
     )
@@ -200,6 +208,27 @@ def _check_evidence(settings: Settings, raw: bytes, checkpoint: str | None) -> F
         holds,
         (*_OF_A_FILE, *_ALWAYS),
     )
+
+
+def _past(git: Git, blobs: Blobs, accepted: Accepted, judged: Judged, tip: str) -> list[Finding]:
+    """Return what the commits on the way did to lines that hold now: a rewrite leaves its traces in the history."""
+    roots = git.run("rev-list", "--max-parents=0", tip).stdout.decode("ascii").split()
+    chain = judged.chain
+    known = Known(
+        segment=accepted.segment,
+        end=lambda channel: (
+            judged.ends.get(channel, Position.start(chain.wire, channel))
+            if channel.partition("/")[0] in chain.newest.agents
+            else None
+        ),
+        trust={
+            document.version: (document.raw, signatures)
+            for document, signatures in zip(chain.documents, chain.signatures, strict=True)
+        },
+        wire=chain.wire,
+        keys=chain,
+    )
+    return undone(git, blobs, git.history(roots[-1], tip, max_count=COMMITS_WALKED).commits, known, tip)
 
 
 def _withheld(judged: Judged) -> Iterator[tuple[str, str, str]]:
