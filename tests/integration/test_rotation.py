@@ -5,7 +5,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
+
 from support.besieged import site
+from support.gitcmd import GitFailed
 from support.team import Team, incidents, path, pin, read, signer, write
 from support.waiting import eventually
 from wire.daemon import rotating
@@ -208,3 +211,29 @@ def test_an_invitation_brings_a_lost_name_back(team: Team) -> None:
     again.wire("sync")
     team.mac.wire("sync")
     assert read(team.mac) == ["one", "two"]
+
+
+def test_hooks_let_a_change_of_keys_through(team: Team) -> None:
+    # The hook at the host judges what is pushed, and knows a rotation; one that is damaged is refused by it.
+    team.mac.wire("hooks", "install", "pre-receive", "--repo", str(team.remote.path))
+    done = team.spark.json("keys", "rotate")
+    assert done["state"] == "asked"
+    assert "failure" not in done
+    team.spark.send("mac", "with the new key")
+    team.mac.wire("trust", "approve", "spark", "--fingerprint", done["fingerprint"])
+    team.mac.wire("trust", "revoke", "mac", "--reason", "stolen", "--yes")
+    assert team.mac.json("keys", "rotate")["state"] == "active"
+    team.mac.send("spark", "with another key")
+    team.settle()
+    assert pin(team.mac).accepted["spark/mac"].seq == 1
+    assert pin(team.spark).accepted["mac/spark"].seq == 1
+    raw = rotations.make(
+        signer(team.spark), Signer(b"1" * 32), wire=pin(team.mac).wire, name="spark", role="agent", positions={},
+        created="2026-11-29T11:20:00.123Z",
+    )  # fmt: skip
+    vandal = team.vandal()
+    vandal.write(f"_coordination/requests/spark.{Signer(b'1' * 32).key_id}.json", raw.replace(b"{}", b'{"a":1}'))
+    vandal.commit()
+    with pytest.raises(GitFailed, match="REQUEST"):
+        vandal.push()
+    team.check()
