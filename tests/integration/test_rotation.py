@@ -237,3 +237,21 @@ def test_hooks_let_a_change_of_keys_through(team: Team) -> None:
     with pytest.raises(GitFailed, match="REQUEST"):
         vandal.push()
     team.check()
+
+
+def test_hooks_let_cut_lines_go(team: Team) -> None:
+    # What was revoked is taken away by its owner, whose next line stands in its place: the host's hook agrees.
+    for text in ("one", "two", "three"):
+        team.spark.send("mac", text)
+    team.settle()
+    team.mac.wire("hooks", "install", "pre-receive", "--repo", str(team.remote.path))
+    team.mac.wire("trust", "revoke", "spark", "--reason", "stolen", "--at", "spark/mac/1", "--yes")
+    done = team.spark.json("keys", "rotate")
+    team.mac.wire("trust", "approve", "spark", "--fingerprint", done["fingerprint"])
+    team.spark.wire("sync", check=False)
+    team.spark.wire("keys", "reissue", "spark/mac/3", "--yes")
+    for machine in (team.spark, team.mac):
+        machine.wire("sync", check=False)
+    assert read(team.mac, status=None) == ["one", "three"]
+    assert not incidents(team.spark, "REJECTED")
+    team.check(sent=["spark/mac/1", "spark/mac/2"], attacked=True)
