@@ -293,6 +293,14 @@ def test_a_repository_with_a_past(siege: Siege, stranger: Machine) -> None:
     assert {("PREFIX", "spark/mac"), ("SIGNATURE", "spark/mac"), ("FORK", CHANNEL)} <= past
 
 
+def test_a_repository_of_one_commit(siege: Siege, stranger: Machine) -> None:
+    # Squashed, and nothing is missing: there is no way to look at, and the lines speak for themselves.
+    siege.host.squash()
+    how = ("verify", "--repo", siege.remote.url, "--trust", _checkpoint(siege), "--json")
+    found = json.loads(stranger.wire(*how).out)
+    assert (found["lines"], found["findings"], found["past"]) == (len(siege.sent), [], [])
+
+
 def test_a_repository_that_lacks_what_others_acknowledge(siege: Siege, stranger: Machine) -> None:
     # The last lines of a channel are withheld from a newcomer; an answer to them names their number.
     siege.send("spark", "mac", "with what spark has of mac's")
