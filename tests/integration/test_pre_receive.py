@@ -115,6 +115,25 @@ def test_a_lost_history_is_healed_through_the_hook(team, loss):
     assert len(host.lines(CHANNEL)) == len(wanted) + 1
 
 
+def test_keys_change_through_the_hook(team):
+    install(team.remote, rules=Rules(branch="main"))
+    team.mac.json("keys", "rotate")  # it holds the root
+    team.spark.send("mac", "by the old key")
+    asked = team.spark.json("keys", "rotate")
+    team.spark.send("mac", "by the new key")
+    team.mac.wire("trust", "approve", "spark", "--fingerprint", asked["fingerprint"])
+    team.settle()
+    for text in ("one", "two", "three"):
+        team.spark.send("mac", text)
+    team.settle()
+    seen = len(HostileHost(team.remote).lines("spark/mac"))
+    revoked = team.mac.wire("trust", "revoke", "spark", "--reason", "stolen", "--at", f"spark/mac/{seen - 1}", "--yes")
+    assert revoked.status == 0
+    for machine in [*team.machines, *team.machines]:
+        machine.wire("sync", check=False)
+    assert [one for machine in team.machines for one in people.incidents(machine, "REJECTED", everything=True)] == []
+
+
 def test_a_long_history_that_is_healed_is_not_walked(team, monkeypatch):
     for number in range(4):
         team.mac.send("spark", f"line {number}")
