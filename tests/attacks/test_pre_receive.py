@@ -4,6 +4,7 @@ The vandal has a copy of the repository in which he does what he likes, and push
 refused with the code that a peer would give it, and the host must hold exactly what it held before.
 """
 
+import itertools
 import json
 import re
 import shutil
@@ -29,6 +30,7 @@ MINE = "mac/spark"
 THEIRS = "spark/mac"
 LATER = 900_000_000_000_000
 """A counter that no clock has reached."""
+_count = itertools.count()
 NOBODY = Signer(sha256(b"nobody").digest())
 
 
@@ -256,7 +258,8 @@ def _presence(
         ts=TS, trust=f"{held.trust_version}:{held.trust_hash[:16]}", state="idle", tier="T0",
         interval=60.0, channels={},
     )  # fmt: skip
-    made = stage.vandal.commit({"presence.json": raw}, parents=list(parents))
+    # Never twice the same commit, which git would not push.
+    made = stage.vandal.commit({"presence.json": raw}, parents=list(parents), message=f"presence {next(_count)}")
     stage.reset()
     return made
 
