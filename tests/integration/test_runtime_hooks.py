@@ -310,7 +310,7 @@ def test_two_sessions_in_one_project_do_not_silence_each_other(team: Team) -> No
 
 
 def test_a_helper_within_a_session_takes_nothing_from_it(team: Team) -> None:
-    # Runtimes run hooks for the tool calls of subagents, too, under the session's own id.
+    # Runtimes run hooks for the tool calls of a session's children, too, under the session's own id.
     arrive(team, "for the session", "--priority", "urgent")
     for row in (row for row in TABLE if row not in END):
         silent(row, fire(team.spark, row.runtime, row.event, agent_id="a1", agent_type="explorer"))
