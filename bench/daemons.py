@@ -78,7 +78,7 @@ def idle() -> Iterator[Figure]:
         time.sleep(IDLE_SECONDS)
         used = _processor_seconds(daemon.pid) - before
         passed = time.monotonic() - began
-        changed = written.changes()
+        changed, beats = written.changes(), written.beats()
         looked = Progress.load(here.site("spark").places).fetch_age(time.time())
         if looked is None or looked > IDLE_SECONDS:
             raise RuntimeError("the daemon did not look at the remote: it is not idle, it is dead")
@@ -107,13 +107,13 @@ def idle() -> Iterator[Figure]:
     )
     yield Figure(
         "idle-writes",
-        "what an idle daemon writes into the clone, its git objects, the remote or the pin",
+        "what an idle daemon writes into the clone, its git objects, the remote or the pin, beside its presences",
         len(changed),
         0,
         "files",
         "none",
         how,
-        beside={"written": ", ".join(sorted(changed)[:8]) or "nothing"},
+        beside={"written": ", ".join(sorted(changed)[:8]) or "nothing", "objects of presences": beats},
     )
 
 
@@ -191,24 +191,53 @@ class Follower:
 
 
 class _Written:
-    """What stood in the places that an idle daemon has no business to write to."""
+    """What stood in the places that an idle daemon has no business to write to.
+
+    Its presences are its own to write: their refs, and the objects that nothing but those reach.
+    """
 
     def __init__(self, here: World, machine: Machine) -> None:
         self._pin = Path(here.site(machine.name).places.pin_file)
+        self._repositories = [machine.clone() / ".git", here.remote.path]
         self._folders = [machine.clone(), here.remote.path]
         self._before = self._look()
+        self._objects_before = self._objects()
 
     def changes(self) -> list[str]:
-        """Return the paths that came, went or changed."""
+        """Return the paths that came, went or changed, and the objects that came."""
         after = self._look()
-        return [path for path in self._before.keys() | after.keys() if self._before.get(path) != after.get(path)]
+        changed = [path for path in self._before.keys() | after.keys() if self._before.get(path) != after.get(path)]
+        return changed + sorted(self._objects() - self._objects_before - self._presences())
+
+    def beats(self) -> int:
+        """Return how many objects of presences came."""
+        return len((self._objects() - self._objects_before) & self._presences())
 
     def _look(self) -> dict[str, tuple[int, int, int]]:
         files = [self._pin, *(path for folder in self._folders for path in folder.rglob("*"))]
         found = {}
         for path in files:
+            if "objects" in path.parts or any(part in path.parts for part in ("presence", "heard", "beat")):
+                continue
             status = path.lstat()
-            found[str(path)] = (status.st_ino, status.st_size, status.st_mtime_ns)
+            # A folder's time changes with a lock that came and went beside a ref; what stands in it is looked at.
+            found[str(path)] = (
+                (status.st_ino, 0, 0) if path.is_dir() else (status.st_ino, status.st_size, status.st_mtime_ns)
+            )
+        return found
+
+    def _objects(self) -> set[str]:
+        return self._ask("cat-file", "--batch-all-objects", "--batch-check=%(objectname)")
+
+    def _presences(self) -> set[str]:
+        globs = [f"--glob=refs/wire/{kind}/*" for kind in ("presence", "heard", "beat")]
+        return self._ask("rev-list", "--objects", "--no-object-names", *globs)
+
+    def _ask(self, *args: str) -> set[str]:
+        found: set[str] = set()
+        for repository in self._repositories:
+            argv = ["git", f"--git-dir={repository}", *args]
+            found.update(subprocess.run(argv, check=True, capture_output=True, text=True).stdout.split())
         return found
 
 
