@@ -61,7 +61,6 @@ def everything(folder):
     }
 
 
-@pytest.mark.exclusive
 def test_an_idle_daemon_costs_nothing_worth_measuring(team):
     """Quiet for a while, looking as often as it ever does when idle: every thirty seconds."""
     seconds = size(20, 60, "seconds of idleness that are measured")
