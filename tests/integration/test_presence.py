@@ -396,6 +396,7 @@ def objects(repository: Path) -> dict[str, int]:
     return {name: int(value) for name, _, value in (line.partition(": ") for line in told.split("\n"))}
 
 
+@pytest.mark.timeout(3600)
 def test_thousands_of_beats_leave_the_branch_as_it_was_and_both_repositories_small(team, monkeypatch):
     count = size(80, 10_000, "beats of one agent")
     team.settle()
