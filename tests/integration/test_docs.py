@@ -147,7 +147,7 @@ class Readers:
             text = text.replace(word, url)
         text = re.sub(r"wire-join-1\.…", lambda _: self.facts["code"], text)
         text = re.sub(r"--trust 1:SHA256:…", lambda _: f"--trust {self.facts['checkpoint']}", text)
-        return re.sub(r"--fingerprint SHA256:…", lambda _: f"--fingerprint {self.facts['fingerprint']}", text)
+        return re.sub(r"( approve [a-z]+) SHA256:…", lambda found: f"{found[1]} {self.facts['fingerprint']}", text)
 
     def _pattern(self, prints: tuple[str, ...]) -> str:
         text = "\n".join(prints)
@@ -413,7 +413,7 @@ def test_every_command_that_is_named_exists(mentions):
         ("wire incidents ack ID", False),
         ("wire --as mac tail -n 5", False),
         ("git wire send …", False),
-        ("wire trust approve NAME --fingerprint SHA256:…", False),
+        ("wire trust approve NAME SHA256:…", False),
     ],
 )
 def test_a_command_that_does_not_exist_is_found(mention, wrong):

@@ -1,5 +1,6 @@
 """Beginning and joining a wire: what is printed, what is refused, and what a crash leaves."""
 
+import json
 import os
 import stat
 import subprocess
@@ -145,7 +146,7 @@ def test_approving_compares_the_fingerprint(team: Team) -> None:
     unclear = team.mac.wire("trust", "approve", "bee", check=False)
     assert unclear.status == 2
     assert "2 keys ask to join as 'bee'" in unclear.stderr
-    wrong = team.mac.wire("trust", "approve", "bee", "--fingerprint", "SHA256:" + "A" * 43, check=False)
+    wrong = team.mac.wire("trust", "approve", "bee", "SHA256:" + "A" * 43, check=False)
     assert wrong.status == 2
     assert all(one in wrong.stderr for one in prints)
     before = team.remote.tip()
@@ -287,3 +288,31 @@ def test_a_second_agent_joins_where_the_trust_held_is_older_than_the_checkpoint(
     team.mac.wire("trust", "approve", "lee", "--fingerprint", joined["fingerprint"])
     team.settle()
     team.check()
+
+
+def test_ten_words_stand_for_a_fingerprint(team: Team) -> None:
+    checkpoint = team.mac.json("trust", "show")["checkpoint"]
+    late = team.new_machine("late")
+    told = late.wire("join", team.remote.url, "--as", "late", "--trust", checkpoint).stdout
+    shown = late.json("keys", "show", "late")
+    assert shown["words"] in told
+    assert len(shown["words"].split()) == 10
+    asked = team.mac.json("trust", "requests")
+    assert (asked["fingerprint"], asked["words"]) == (shown["fingerprint"], shown["words"])
+    assert shown["words"] in team.mac.wire("trust", "requests").stdout
+    words = shown["words"].split()
+    before = team.remote.tip()
+    for given, reason in (
+        (words[:2], "fingerprint-short"),
+        (["123456"], "fingerprint-short"),
+        ([shown["fingerprint"][:13]], "fingerprint-short"),
+        ([*words[:9], "zebraa"], "unknown-word"),
+        ([*words[:9], "abacus" if words[9] != "abacus" else "abdomen"], "fingerprint"),
+    ):
+        refused = team.mac.wire("trust", "approve", "late", *given, "--json", check=False)
+        assert (refused.status, json.loads(refused.stdout)["reason"]) == (2, reason), given
+    assert team.remote.tip() == before
+    typed = ", ".join(words).upper()
+    assert team.mac.json("trust", "approve", "late", typed)["fingerprint"] == shown["fingerprint"]
+    key = team.mac.json("trust", "show")["agents"]["late"]["keys"][0]
+    assert (key["fingerprint"], key["words"]) == (shown["fingerprint"], shown["words"])

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from cryptography.exceptions import InvalidSignature
@@ -57,6 +58,13 @@ def usable(public: bytes) -> bool:
 
 def key_id(public: bytes) -> str:
     return sha(b"wire/v1/key" + public)[:32]
+
+
+def spoken(public: bytes) -> str:
+    """Return the ten words by which people compare a key."""
+    known = (Path(__file__).parents[2] / "wire" / "keys" / "words.txt").read_bytes().split()
+    value = int(hashlib.sha256(public).hexdigest()[:32], 16)
+    return b" ".join(known[value // 7776**place % 7776] for place in range(9, -1, -1)).decode()
 
 
 def signed_by(public: bytes, signature: bytes, kind: str, payload: bytes) -> bool:

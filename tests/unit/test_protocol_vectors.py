@@ -12,6 +12,7 @@ from vectors import generate
 from vectors.forge import expand
 from wire.errors import TrustError
 from wire.keys import requests, rotations
+from wire.keys.fingerprints import words
 from wire.keys.trust import Chain
 from wire.protocol import chain, encoding, line, names, presence, strictjson
 
@@ -111,6 +112,7 @@ def test_keys(vector: dict[str, Any]) -> None:
     if vector["usable"]:
         assert encoding.key_id(public) == vector["id"] == second_forms.key_id(public)
         assert encoding.fingerprint(public) == vector["fingerprint"]
+        assert words(vector["fingerprint"]) == vector["words"] == second_forms.spoken(public)
 
 
 @vectors("encodings.json", "payloads")

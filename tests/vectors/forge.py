@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import nacl.bindings
@@ -23,6 +24,7 @@ ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 TS = "2026-11-29T11:20:00.123Z"
 LINE_MAX = 65_536
 SEGMENT_MAX = 262_144
+WORDS = Path(__file__).parents[2] / "wire" / "keys" / "words.txt"
 
 
 def sha(data: bytes) -> str:
@@ -31,6 +33,16 @@ def sha(data: bytes) -> str:
 
 def b64(data: bytes) -> str:
     return base64.b64encode(data).decode()
+
+
+def words(digest: bytes) -> str:
+    """Return the ten words of a fingerprint: the list has 6^5 words, so that its first 16 bytes are read by fives."""
+    number, rolls = int.from_bytes(digest[:16], "big"), ""
+    while number or len(rolls) < 50:
+        rolls = str(number % 6) + rolls
+        number //= 6
+    known = WORDS.read_text("ascii").splitlines()
+    return " ".join(known[int(rolls[start : start + 5], 6)] for start in range(0, 50, 5))
 
 
 def pae(payload_type: bytes, payload: bytes) -> bytes:

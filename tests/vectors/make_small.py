@@ -6,7 +6,7 @@ from typing import Any
 
 import nacl.bindings
 
-from vectors.forge import ALPHABET, LINE, ORDER, PRESENCE, PROOF, TRUST, Key, b64, notation, pae, start
+from vectors.forge import ALPHABET, LINE, ORDER, PRESENCE, PROOF, TRUST, Key, b64, notation, pae, start, words
 from vectors.make_lines import with_torsion, without_torsion
 from vectors.world import CHAIN, KEYS, MAC, OTHER_WIRE, WIRE, checkpoint
 
@@ -150,6 +150,7 @@ def _keys() -> Iterator[Vector]:
         if usable:
             made["id"] = hashlib.sha256(b"wire/v1/key" + public).hexdigest()[:32]
             made["fingerprint"] = "SHA256:" + b64(hashlib.sha256(public).digest()).rstrip("=")
+            made["words"] = words(hashlib.sha256(public).digest())
         return made
 
     prime = 2**255 - 19

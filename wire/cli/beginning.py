@@ -149,6 +149,7 @@ def join(
     """
     from wire import setup
     from wire.keys import invitations
+    from wire.keys.fingerprints import words
 
     code = sys.stdin.read(2 * invitations.CODE_MAX) if remote == "-" else remote
     invited = remote == "-" or invitations.is_code(remote)
@@ -181,6 +182,7 @@ def join(
                 "branch": joined.branch,
                 "agent": joined.agent,
                 "fingerprint": joined.fingerprint,
+                "words": words(joined.fingerprint),
                 "approved": joined.approved,
                 "accepted": joined.accepted,
             }
@@ -188,6 +190,8 @@ def join(
         return
     say(f"wire {joined.name} ({joined.wire}) on branch {joined.branch}; {joined.accepted} messages verified")
     say(f"this machine's agent {joined.agent} has the key {joined.fingerprint}")
+    if not invitation:
+        say(f"in words: {words(joined.fingerprint)}")
     if hook:
         say(hook)
     if joined.approved:
@@ -196,7 +200,8 @@ def join(
         say("it may send already; its messages go out by themselves once the inviter's machine has enrolled it")
     else:
         say("it may send already; its messages wait here until somebody with a root key runs:")
-        say(f"  wire trust approve {joined.agent} --fingerprint {joined.fingerprint}")
+        say(f"  wire trust approve {joined.agent} {joined.fingerprint}")
+        say("where the fingerprint can as well be the ten words; read one of them to that person")
     if invitation:
         say("to keep it going on this machine:  wire service install")
 

@@ -25,9 +25,12 @@ def rotate(ctx: click.Context, as_json: bool) -> None:
     The old key is closed at the last line that it signed, and stays beside the new one. Where this machine holds the
     root key, all is done at once; elsewhere a request is published, and `wire trust approve` puts it into the trust.
     """
+    from wire.keys.fingerprints import words
+
     done = wire_of(ctx).rotate_key()
     if as_json:
-        shown = {"name": done.name, "fingerprint": done.fingerprint, "former": done.former, "state": done.state}
+        named = {"fingerprint": done.fingerprint, "words": words(done.fingerprint)}
+        shown = {"name": done.name, **named, "former": done.former, "state": done.state}
         told = {"failure": done.failure.reason} if done.failure is not None else {}
         say_json({**shown, "checkpoint": done.checkpoint, **told})
     elif done.state == "active":
@@ -35,7 +38,8 @@ def rotate(ctx: click.Context, as_json: bool) -> None:
     else:
         say(f"{done.name} signs with {done.fingerprint} from now on")
         say("what it sends waits here until the trust names that key; who holds a root key runs:")
-        say(f"  wire trust approve {done.name} --fingerprint {done.fingerprint}")
+        say(f"  wire trust approve {done.name} {done.fingerprint}")
+        say(f"or with the words that stand for it: {words(done.fingerprint)}")
     if done.failure is not None:
         warn(f"nobody else knows of it yet, this goes on with the next look: {safe(done.failure.message)}")
         flush()

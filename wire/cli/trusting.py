@@ -8,6 +8,7 @@ from wire.cli.common import choosing, json_option, wire_of
 from wire.cli.console import flush, leave, safe, say, say_json, warn
 from wire.cli.rekeying import reissue, revoke, rotate
 from wire.errors import UsageError
+from wire.keys.fingerprints import words
 from wire.protocol.encoding import fingerprint as print_of
 
 
@@ -27,7 +28,7 @@ def show(ctx: click.Context, as_json: bool) -> None:
         agent.name: {
             "role": agent.role,
             "status": agent.status,
-            "keys": [{"id": key.id, "status": key.status, "fingerprint": print_of(key.public)} for key in agent.keys],
+            "keys": [{"id": key.id, "status": key.status, **_named(print_of(key.public))} for key in agent.keys],
         }
         for agent in newest.agents.values()
     }
@@ -53,6 +54,8 @@ def show(ctx: click.Context, as_json: bool) -> None:
         say(f"{name} ({about['role']}, {about['status']})")
         for key in about["keys"]:
             say(f"  {key['fingerprint']} {key['status']}")
+            if key["status"] == "active":
+                say(f"    {key['words']}")
     for name, members in groups.items():
         say(f"group {name}: {', '.join(members)}")
 
@@ -67,11 +70,12 @@ def requests(ctx: click.Context, as_json: bool) -> None:
     for one in waiting:
         replaces = getattr(one, "replaces", None)
         if as_json:
-            shown = {"name": one.name, "role": one.role, "fingerprint": one.fingerprint, "created": one.created}
+            shown = {"name": one.name, "role": one.role, **_named(one.fingerprint), "created": one.created}
             say_json(shown if replaces is None else {**shown, "replaces": replaces})
         else:
             what = "asked" if replaces is None else f"asks to replace key {replaces}, since"
             say(f"{one.name} ({one.role}) {one.fingerprint} {what} {one.created}")
+            say(f"  {words(one.fingerprint)}")
     if failure is not None:
         warn(f"this is what was known before: {safe(failure.message)}")
         flush()
@@ -82,23 +86,29 @@ def requests(ctx: click.Context, as_json: bool) -> None:
 
 @trust.command("approve")
 @click.argument("name")
-@click.option("--fingerprint", metavar="SHA256:…", help="The newcomer's fingerprint, as its owner reads it out.")
+@click.argument("fingerprint", nargs=-1, metavar="[SHA256:…|WORDS…]")
+@click.option("--fingerprint", "option", metavar="SHA256:…", help="The same as behind the name.")
 @json_option
 @choosing
 @click.pass_context
-def approve(ctx: click.Context, name: str, fingerprint: str | None, as_json: bool) -> None:
-    """Enroll a newcomer, or an agent's next key. Compare the fingerprint with its owner, not through the wire."""
+def approve(ctx: click.Context, name: str, fingerprint: tuple[str, ...], option: str | None, as_json: bool) -> None:
+    """Enroll a newcomer, or an agent's next key, by its whole fingerprint or the ten words that stand for it.
+
+    Its owner reads them out, by another way than the wire: `wire keys show` prints them there.
+    """
     from wire.keys.requests import Request
     from wire.keys.rotations import Rotation
 
     def confirm(request: Request | Rotation) -> bool:
         if as_json:
-            raise UsageError("a program approves with --fingerprint", reason="usage")
-        return click.confirm(
-            f"{request.name} ({request.role}) has the key {request.fingerprint}. Approve it?", err=True
-        )
+            raise UsageError("a program approves by a fingerprint", reason="usage")
+        warn(f"{request.name} ({request.role}) has the key {request.fingerprint}")
+        return click.confirm(f"{words(request.fingerprint)}. Approve it?", err=True)
 
-    done = wire_of(ctx).approve(name, fingerprint=fingerprint, confirm=confirm)
+    if fingerprint and option is not None:
+        raise UsageError("the fingerprint was given twice", reason="usage")
+    given = " ".join(fingerprint) or option
+    done = wire_of(ctx).approve(name, fingerprint=given, confirm=confirm)
     if as_json:
         say_json({"name": done.name, "fingerprint": done.fingerprint, "checkpoint": done.checkpoint})
     else:
@@ -167,9 +177,13 @@ def show_key(ctx: click.Context, name: str | None, as_json: bool) -> None:
             keys_held = held.keys if held is not None else ()
             status = next((key.status for key in keys_held if print_of(key.public) == shown), "not approved yet")
         if as_json:
-            say_json({"kind": kind, "name": owner, "fingerprint": shown, "path": path, "status": status})
+            say_json({"kind": kind, "name": owner, **_named(shown), "path": path, "status": status})
         else:
-            say(f"{kind} {owner}\n  {shown}\n  {status}\n  {path}")
+            say(f"{kind} {owner}\n  {shown}\n  {words(shown)}\n  {status}\n  {path}")
+
+
+def _named(fingerprint: str) -> dict[str, str]:
+    return {"fingerprint": fingerprint, "words": words(fingerprint)}
 
 
 @click.group()

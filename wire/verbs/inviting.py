@@ -131,7 +131,7 @@ def admit(here: Here, name: str) -> Approval | None:
         raise TrustError(
             f"{len(came)} keys came with the code for {name!r}: somebody else had it. Nobody was enrolled",
             reason="code-used-twice",
-            next_step=f"ask the newcomer for its fingerprint: wire trust approve {name} --fingerprint SHA256:…",
+            next_step=f"ask the newcomer for its fingerprint: wire trust approve {name} SHA256:…",
         )
     done = approve(here, name, fingerprint=came[0].fingerprint, confirm=lambda _: False)
     _taken(here, name, given, came[0].key_id)

@@ -14,8 +14,9 @@ from wire.daemon.shape import request_path
 from wire.daemon.site import Site
 from wire.daemon.stamp import stamp
 from wire.errors import UsageError, WireError
-from wire.keys import keychange, keyfile
+from wire.keys import fingerprints, keychange, keyfile
 from wire.keys.build import enroll, give_key, set_group
+from wire.keys.fingerprints import Meant
 from wire.keys.requests import Request, file_name
 from wire.keys.rotations import Rotation
 from wire.keys.trust import ACTIVE, Chain
@@ -90,19 +91,21 @@ def approve(
     """Enroll a newcomer, or an agent's next key: a new trust version, pushed at once.
 
     Args:
-        fingerprint: the newcomer's, as its owner reads it out; tells several requests for one name apart.
+        fingerprint: the newcomer's, or its ten words, as its owner reads it out; tells several requests for one name
+            apart.
         confirm: asked with the request where no fingerprint was given.
 
     Raises:
         UsageError: no such request (`no-request`), several (`several-requests`), another fingerprint
-            (`fingerprint`), or not confirmed (`not-confirmed`).
+            (`fingerprint`), one that is none (see `fingerprints.parse`), or not confirmed (`not-confirmed`).
         TrustError, RemoteError: see `trusting.change`.
     """
+    meant = fingerprints.parse(fingerprint) if fingerprint is not None else None
     site = _site(here)
     trusting.fetched(site)
     requests = [one for one in _asking(site, site.trust(site.pin())) if one.name == name]
-    chosen = _choose(requests, name, fingerprint)
-    if fingerprint is None and not confirm(chosen):
+    chosen = _choose(requests, name, meant)
+    if meant is None and not confirm(chosen):
         raise UsageError(f"{name!r} was not approved; nothing was changed", reason="not-confirmed")
 
     def build(chain: Chain) -> bytes | None:
@@ -178,16 +181,16 @@ def _asking(site: Site, chain: Chain) -> list[Request | Rotation]:
     return [*setup.waiting_requests(site, chain), *rotating.waiting(site, chain)]
 
 
-def _choose(requests: Sequence[Request | Rotation], name: str, fingerprint: str | None) -> Request | Rotation:
+def _choose(requests: Sequence[Request | Rotation], name: str, meant: Meant | None) -> Request | Rotation:
     listed = ", ".join(f"{one.fingerprint} (asked {one.created})" for one in requests)
     if not requests:
         raise UsageError(f"nobody asks to join as {name!r}", reason="no-request", next_step="wire trust requests")
-    if fingerprint is not None:
+    if meant is not None:
         for one in requests:
-            if one.fingerprint == fingerprint:
+            if meant.fits(one.fingerprint):
                 return one
         raise UsageError(
-            f"no request for {name!r} has the fingerprint {fingerprint[:60]}; found: {listed}",
+            f"no request for {name!r} has the fingerprint {meant.text}; found: {listed}",
             reason="fingerprint",
             next_step="ask the newcomer for the fingerprint that `wire join` printed; "
             "if it differs, somebody else asked",
@@ -196,6 +199,6 @@ def _choose(requests: Sequence[Request | Rotation], name: str, fingerprint: str 
         raise UsageError(
             f"{len(requests)} keys ask to join as {name!r}: {listed}",
             reason="several-requests",
-            next_step=f"say which with --fingerprint: wire trust approve {name} --fingerprint SHA256:…",
+            next_step=f"say which: wire trust approve {name} SHA256:…",
         )
     return requests[0]
