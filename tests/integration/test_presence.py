@@ -391,6 +391,29 @@ def test_another_history_in_a_presence_is_a_split_view(team):
     assert {found["subject"] for found in incidents(team.mac, "SPLIT_VIEW")} == {"presence of spark", "trust of spark"}
 
 
+def test_a_long_presence_is_evidence_all_the_same(team, tmp_path):
+    """An incident's record is short; what it is about is kept whole, and a third person can check its signature."""
+    team.mac.send("spark", "one")
+    team.settle()
+    many = {f"mac/g{number}": (number + 1, "cd" * 32, 0) for number in range(120)}
+    put(team, said(team.spark, channels={"mac/spark": (1, "ab" * 32, 0), **many}))
+    sync(team.mac)
+    (one,) = incidents(team.mac, "SPLIT_VIEW")
+    kept = state(team.mac) / presences.FOLDER / "shown" / one["evidence"]["presence_sha256"]
+    assert kept.stat().st_size > 10_000
+    file = tmp_path / "evidence"
+    team.mac.wire("evidence", one["id"], "-o", str(file))
+    checked = team.spark.json("verify", str(file), check=False)
+    assert [found["code"] for found in checked["proved"]] == ["SPLIT_VIEW"]
+    # However many there are, what is kept is bounded.
+    for number in range(presences.SHOWN_MOST + 5):
+        presences.shown(places(team.mac), b"x" * 3001 + b"%d" % number)
+    assert len(list(kept.parent.iterdir())) == presences.SHOWN_MOST
+    assert presences.as_shown(places(team.mac), one["evidence"]) is None, (
+        "the oldest are gone, and nothing else is shown"
+    )
+
+
 def objects(repository: Path) -> dict[str, int]:
     told = gitcmd.line(repository, "count-objects", "-v")
     return {name: int(value) for name, _, value in (line.partition(": ") for line in told.split("\n"))}

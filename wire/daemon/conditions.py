@@ -1,5 +1,6 @@
 """Conditions of the remote: one that has no tip, and those that a later tip shows no more, which are over then."""
 
+from wire.daemon.bounds import BY_PRESENCE, BY_PRESENCES
 from wire.daemon.findings import WIRE, Finding
 from wire.daemon.judged import Judged
 from wire.daemon.report import TROUBLE
@@ -57,6 +58,8 @@ def end_conditions(places: WirePlaces, judged: Judged, chain: Chain) -> None:
         key = (incident.code, incident.scope, incident.subject)
         if incident.ended is not None or incident.code not in CODES or key in shown:
             continue
+        if incident.subject == BY_PRESENCES or incident.subject.startswith(BY_PRESENCE):
+            continue  # no tip shows that; see `bounds`, which ends it
         if incident.code == "TRUST_WITHHELD" and _names_later(incident, chain):
             continue
         incidents.end(places.incidents_dir, incident.code, incident.scope, incident.subject)

@@ -18,7 +18,8 @@ import time
 from collections.abc import Iterable, Mapping
 
 from wire.daemon.beating import Promise
-from wire.daemon.collect import collect, cut_back, take_over
+from wire.daemon.bounds import Bounds, View
+from wire.daemon.collect import collect
 from wire.daemon.conditions import branch_gone, end_conditions, end_remote, remote_failed
 from wire.daemon.findings import Finding, raise_all
 from wire.daemon.judged import Before, Judged, forks_in_force
@@ -28,15 +29,16 @@ from wire.daemon.publish import heal_plan, plan, push, subject, write
 from wire.daemon.races import RaceLost, gave_up, racing
 from wire.daemon.report import Report
 from wire.daemon.site import INCOMING_REF, OUTGOING_REF, VERIFIED_REF, Site
+from wire.daemon.taking import take
 from wire.daemon.tidy import tidy_where_needed
 from wire.daemon.verify import Verifier
 from wire.daemon.views import note, refresh
 from wire.daemon.wasread import was_read
-from wire.errors import StoreError, UsageError
 from wire.gitio import Change, GitFailed, Kind
+from wire.keys.trust import Chain
 from wire.protocol.chain import Position
 from wire.protocol.line import Line
-from wire.store import cutlines, incidents
+from wire.store import incidents
 from wire.store.files import utc_now
 from wire.store.pin import Frozen, replace
 
@@ -103,6 +105,7 @@ class _Cycle:
         for agent in set(site.config.agents) - self.unusable.keys():
             incidents.end(site.places.incidents_dir, "KEY", agent)
         self.pending = Pending.load(site.places)
+        self.bounds = Bounds.load(site.places)
 
     # The order of things.
 
@@ -119,6 +122,7 @@ class _Cycle:
                     self._listen()
                     self._publish()
             self._listen()
+            self._compare()
             self.report.beats += self.beat()
         except RaceLost as lost:
             self.report.failure = gave_up(lost)
@@ -245,26 +249,16 @@ class _Cycle:
 
     def _settle(self, tip: str, judged: Judged) -> None:
         """Take over what the tip turned out to be (steps 9 and 10)."""
+        if judged.frozen is None:
+            seen = self._view(judged.chain, judged.ends, {**self.pin.forks, **judged.forks})
+            judged.findings += self.bounds.acks(judged.beyond, seen, tip)
         self.findings += judged.findings
         self.findings += self.pending.beat(judged.pending, tip)
         if judged.frozen is not None:
             self.accepted = self.site.accepted(self.pin)
             self._freeze()
             return
-        moved = False
-        for channel, keep in judged.adopted.items():
-            signer, new = self.site.signer(channel.partition("/")[0], self.chain.wire), judged.new[channel]
-            try:
-                moved |= take_over(self.site, judged.chain, channel, keep, new, signer, self._tell)
-            except (StoreError, UsageError) as error:
-                # Stops this channel's journal and nothing else: what was accepted is what it is rebuilt from.
-                self._tell(Finding("CORRUPT", channel, f"the journal of {channel} cannot be used: {error}"))
-                cutlines.keep(self.site.places, channel, keep.seq, judged.displaced.get(channel, b""))
-        for channel, data in judged.cut.items():
-            cutlines.keep(self.site.places, channel, judged.ends[channel].seq, data)
-            end, had = judged.ends[channel], self.pin.remote_seq.get(channel, 0)
-            if end.seq < had and channel.partition("/")[0] in self.site.local(judged.chain):
-                cut_back(self.site, judged.chain, channel, end, had, self._tell)
+        moved = take(self.site, judged, self.pin.remote_seq, self._tell)
         was_read(self.site, judged.chain, judged.ends, judged.cut, self._tell)
         own = {ch: end for ch, end in {**self.pin.accepted, **judged.ends}.items() if ch.partition("/")[0] in self.own}
         forks = {**forks_in_force(self.pin.forks, judged.chain), **judged.forks}
@@ -348,6 +342,15 @@ class _Cycle:
 
     def _listen(self) -> None:
         self.voices.listen(self.pin, self.chain, self.accepted, self.own)
+
+    def _compare(self) -> None:
+        """Compare what others say to have with what the remote shows (step 8), once a look."""
+        if self.report.fetched and self.pin.frozen is None and self.pin.verified is not None:
+            self.findings += self.bounds.presences(self.voices.heard, self._view(self.chain, {}, self.pin.forks))
+            self._raise()
+
+    def _view(self, chain: Chain, ends: Mapping[str, Position], forks: Mapping[str, str]) -> View:
+        return View(chain, {**self.pin.accepted, **ends}, self.accepted.segment, self.site.config.agents, forks)
 
     def _added(self, ends: Mapping[str, Position]) -> dict[str, int]:
         """Return how many lines of ours the remote lacks, per channel."""

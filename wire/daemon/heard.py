@@ -13,10 +13,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
+from wire.daemon.bounds import Fit, Said, other, weigh
 from wire.daemon.findings import WIRE, Finding
 from wire.keys.trust import ACTIVE, Chain
-from wire.protocol.chain import Position, line_at
-from wire.protocol.encoding import PRESENCE_TYPE, sha256_hex, verify
+from wire.protocol.chain import Position
+from wire.protocol.encoding import PRESENCE_TYPE, verify
 from wire.protocol.line import LineError
 from wire.protocol.presence import Presence, opened, parse
 from wire.store.presences import MISSED_INTERVALS
@@ -111,8 +112,9 @@ def contradictions(
 ) -> Iterator[Finding]:
     """Yield where a presence shows that its agent holds another history than this machine.
 
-    An agent that is ahead contradicts nobody, and neither does one that holds another trust version: a key that was
-    revoked may have cut a channel here or there. What the presence before it said was compared then.
+    An agent that is ahead contradicts nobody until we have as much (see `bounds`), and neither does one that holds
+    another trust version: a key that was revoked may have cut a channel here or there. What the presence before it said
+    was compared then. The presence itself is the evidence, which the caller adds.
 
     Args:
         accepted: the ends of the accepted channels.
@@ -121,32 +123,18 @@ def contradictions(
     compared = before.channels if before is not None and before.trust == presence.trust else {}
     for channel, (seq, head, _) in presence.channels.items() if presence.trust == chain.newest.reference else ():
         end = accepted.get(channel)
-        same = compared.get(channel, (0, ""))[:2] == (seq, head)
-        if end is None or same or seq > end.seq:
+        if end is None or compared.get(channel, (0, ""))[:2] == (seq, head):
             continue
-        held = end.head
-        if seq < end.seq:
-            line = line_at(seq, end.segment, lambda number, channel=channel: segment(channel, number))  # type: ignore[misc]
-            held = sha256_hex(line) if line is not None else ""
-        if held != head:
-            yield Finding(
-                "SPLIT_VIEW",
-                channel,
-                f"{presence.agent} has another line {channel}/{seq} than the one accepted here",
-                {"claimed": head, "accepted": held, "seq": seq, "presence": presence.raw.decode("utf-8", "replace")},
-                subject=f"presence of {presence.agent}",
-            )
+        said = Said(presence.agent, channel, seq, head, presence.trust)
+        if weigh(said, chain, end, segment) is Fit.OTHER:
+            yield other(said, end, segment, {})
     version = chain.at(int(presence.trust.partition(":")[0]))
     if version is not None and version.reference != presence.trust:
         yield Finding(
             "SPLIT_VIEW",
             WIRE,
             f"{presence.agent} holds another trust version {version.version} than this machine",
-            {
-                "named": presence.trust,
-                "held": version.reference,
-                "presence": presence.raw.decode("utf-8", "replace"),
-            },
+            {"named": presence.trust, "held": version.reference},
             subject=f"trust of {presence.agent}",
         )
 
@@ -196,7 +184,7 @@ def _cloned(presence: Presence) -> Finding:
         WIRE,
         f"another machine shows itself under {agent}'s key (instance {presence.instance[:12]}, at {presence.ts}); or "
         "this machine's state was made anew a moment ago",
-        {"other": presence.instance, "counter": presence.counter, "presence": presence.raw.decode("utf-8", "replace")},
+        {"other": presence.instance, "counter": presence.counter},
         subject=f"presence of {agent}",
         next_step=f"if two machines have {agent}'s key, stop one (`wire service stop`) and let it join under a name of "
         "its own; if this is the same machine with new state, `wire incidents resolve {id}`",

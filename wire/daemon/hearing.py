@@ -25,7 +25,7 @@ from wire.daemon.site import INCOMING_REF, Site
 from wire.gitio import REPLACEABLE, GitFailed, Kind, RefUpdate, file_in, refs_below
 from wire.keys.trust import ACTIVE, Chain
 from wire.protocol.encoding import sha256_hex
-from wire.protocol.presence import PRESENCE_MAX, parse
+from wire.protocol.presence import PRESENCE_MAX, Presence, parse
 from wire.store import presences
 from wire.store.pin import Pin
 
@@ -105,8 +105,8 @@ def listen(
     accepted: Accepted,
     own: Collection[str],
     tell: Tell,
-) -> None:
-    """Judge what the last fetch brought, and keep what holds; presences have to have come with it.
+) -> list[Presence]:
+    """Judge what the last fetch brought, and keep and return what holds; presences have to have come with it.
 
     Args:
         own: names of this machine's approved agents.
@@ -118,15 +118,17 @@ def listen(
     known = {**ledger.judged, **{agent: ledger.pushed.get(agent, "") for agent in own}}
     news = {agent: oid for agent, oid in tips.items() if known.get(agent) != oid}
     if not news:
-        return
+        return []
+    heard: list[Presence | None] = []
     files = file_in(site.git, news.values(), FILE, max_size=PRESENCE_MAX)
     for agent, oid in news.items():
         if agent in own:
             _hear_own(site, pin, chain, ledger, agent, files[oid], oid, tell)
         else:
-            _hear(site, pin, chain, accepted, agent, files[oid], oid, tell)
+            heard.append(_hear(site, pin, chain, accepted, agent, files[oid], oid, tell))
             ledger.judged[agent] = oid
     ledger.save()
+    return [one for one in heard if one is not None]
 
 
 def take(
@@ -137,11 +139,14 @@ def take(
     own: Collection[str],
     tell: Tell,
     lines: Iterable[tuple[str, bytes]],
-) -> None:
-    """Judge presences that came as lines, by author: from where the host takes no such refs."""
-    for agent, raw in lines:
-        if agent not in own:
-            _hear(site, pin, chain, accepted, agent, raw + b"\n", sha256_hex(raw), tell)
+) -> list[Presence]:
+    """Judge presences that came as lines, by author, and return what holds: from where the host takes no such refs."""
+    heard = [
+        _hear(site, pin, chain, accepted, agent, raw + b"\n", sha256_hex(raw), tell)
+        for agent, raw in lines
+        if agent not in own
+    ]
+    return [one for one in heard if one is not None]
 
 
 def _tips(site: Site, chain: Chain, tell: Tell) -> dict[str, str]:
@@ -159,23 +164,25 @@ def _tips(site: Site, chain: Chain, tell: Tell) -> dict[str, str]:
 
 def _hear(
     site: Site, pin: Pin, chain: Chain, accepted: Accepted, agent: str, raw: bytes | None, tip: str, tell: Tell
-) -> None:
+) -> Presence | None:
+    """Judge a presence of an agent of another machine; return it where it counts and is new."""
     held = presences.load_one(site.places, agent)
     known = held.presence if held is not None else None
     try:
         presence = judge(raw, agent, known, chain)
     except Refused as refused:
         if refused.over:
-            return
+            return None
         why = f"the presence of {agent} at the remote is refused: {refused}; what was heard of it before stays"
         tell(Finding("PRESENCE", REPLACEABLE + agent, why, {"tip": tip, **({"begins": raw[:200]} if raw else {})}))
-        return
+        return None
     if presence is None:
-        return
+        return None
     ends = {channel: end for channel, end in pin.accepted.items() if channel not in pin.forks}
     for finding in contradictions(presence, known, ends, accepted.segment, chain):
-        tell(finding)
+        tell(replace(finding, evidence={**finding.evidence, **presences.shown(site.places, presence.raw)}))
     presences.keep(site.places, presence, time.time())
+    return presence
 
 
 def _hear_own(
@@ -193,7 +200,8 @@ def _hear_own(
     if found is None:
         return
     if found.problem is not None:
-        tell(replace(found.problem, evidence={**found.problem.evidence, "tip": tip}))
+        shown = presences.shown(site.places, raw.removesuffix(b"\n")) if raw and found.floor else {}
+        tell(replace(found.problem, evidence={**found.problem.evidence, "tip": tip, **shown}))
     if found.odd and not seen:
         ledger.odd.append(agent)
     ledger.floors[agent] = max(found.floor, ledger.floors.get(agent, 0))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from wire.daemon.bounds import Said
 from wire.daemon.findings import Finding
 from wire.gitio import Change
 from wire.keys.trust import ACTIVE, Chain
@@ -44,6 +45,7 @@ class Judged:
         restore: own folders or trust files at the tip are not as they must be.
         forks: channels in which two valid lines claim one place, with the key that signed them.
         cut: bytes of accepted lines that no longer count, per channel.
+        beyond: by author and channel, acks of lines that the tip does not have.
         pending: channels with lines of keys that nobody vouched for yet.
         frozen: the finding that freezes the wire, if one does.
         changes: all differences from the accepted commit to the tip.
@@ -58,6 +60,7 @@ class Judged:
     restore: bool = False
     forks: dict[str, str] = field(default_factory=dict)
     cut: dict[str, bytes] = field(default_factory=dict)
+    beyond: dict[tuple[str, str], Said] = field(default_factory=dict)
     pending: dict[str, int] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     frozen: Finding | None = None

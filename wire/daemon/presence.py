@@ -21,6 +21,7 @@ from wire.errors import WireError
 from wire.keys.trust import Chain
 from wire.protocol.encoding import Signer
 from wire.protocol.line import Line
+from wire.protocol.presence import Presence
 from wire.store.pin import Pin
 
 
@@ -30,12 +31,16 @@ class Voices:
     Args:
         promise: what our presences promise; None for a cycle that publishes none.
         tell: told of each finding at once.
+
+    Attributes:
+        heard: presences of others that held and were new, in the order in which they came.
     """
 
     def __init__(self, site: Site, promise: Promise | None, tell: Tell) -> None:
         self._site = site
         self._promise = promise
         self._tell = tell
+        self.heard: list[Presence] = []
         self._fetched = False
         self._lines: list[tuple[str, bytes]] = []
 
@@ -65,9 +70,9 @@ class Voices:
     def listen(self, pin: Pin, chain: Chain, accepted: Accepted, own: Collection[str]) -> None:
         """Judge what came since the last time."""
         if self._fetched:
-            hearing.listen(self._site, pin, chain, accepted, own, self._tell)
+            self.heard += hearing.listen(self._site, pin, chain, accepted, own, self._tell)
         if self._lines:
-            hearing.take(self._site, pin, chain, accepted, own, self._tell, self._lines)
+            self.heard += hearing.take(self._site, pin, chain, accepted, own, self._tell, self._lines)
         self._fetched, self._lines = False, []
 
     def ready(self, pin: Pin, chain: Chain, signers: Mapping[str, Signer], *, riding: bool) -> list[Beat]:

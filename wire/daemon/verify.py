@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from wire.daemon.accepted import Accepted, Blobs
+from wire.daemon.bounds import Fit, Said, other, weigh
 from wire.daemon.findings import WIRE, Finding
 from wire.daemon.history import Known, undone
 from wire.daemon.judged import Before, Judged, forks_in_force
@@ -378,23 +379,14 @@ class Verifier:
 
     def _ack(self, line: Line, seq: int, head: str) -> None:
         """Compare an ack, which says what its author accepted of the way back, with what we accepted of it (step 8)."""
-        channel = f"{line.recipient}/{line.sender}"
-        end = self._end(channel)
-        if seq > end.seq:
-            return
-        held = end.head
-        if seq < end.seq:
-            raw = line_at(seq, end.segment, lambda number: self._accepted.segment(channel, number))
-            held = sha256_hex(raw) if raw is not None else ""
-        if held != head:
-            self._find(
-                Code.SPLIT_VIEW,
-                channel,
-                f"{line.id} acknowledges another line {channel}/{seq} than the one accepted here",
-                acknowledged=head,
-                accepted=held,
-                ack=line.id,
-            )
+        said = Said(line.sender, f"{line.recipient}/{line.sender}", seq, head, line.trust, line.id)
+        end = self._end(said.channel)
+        fit = weigh(said, self._judged.chain, end, self._accepted.segment)
+        if fit is Fit.OTHER:
+            self._judged.findings.append(other(said, end, self._accepted.segment, {"tip": self._tip}))
+        elif fit is Fit.AHEAD:
+            # The lines of one author come in their order, so that what is said last says most.
+            self._judged.beyond[said.agent, said.channel] = said
 
     def _trust_named(self, line: Line) -> None:
         """Compare the trust that a line names with the version of that number that is held here (step 8)."""

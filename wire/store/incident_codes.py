@@ -84,7 +84,7 @@ _INTEGRITY = {
         f"it is shown once only and goes away when its channel's owner sends again; {_SHOW}",
     ),
     "GAP": CodeInfo(
-        "a line whose predecessors are missing at the remote",
+        "lines are missing at the remote that others have, or that come before one which is there",
         WAITS,
         "it ends when their owner syncs; if the owner is away, somebody who has them runs `wire heal`",
     ),

@@ -5,6 +5,7 @@ that a reader needs no lock; a file that is damaged counts as none, which only m
 
     presences/<agent>          when its counter last changed by our clock, and the presence as it was signed
     presences/<agent>.says     what `wire state` set for an agent of this machine
+    presences/shown/<sha256>   what an incident is about, where it is too long to stand in its record
     presences/refused.json     since when the remote takes no presences, see `Refusal`
 
     heard = load(places)["spark"]
@@ -15,10 +16,12 @@ What it does not do: verify, or publish. Who declares a state only writes a file
 
 import json
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
 from wire.errors import UsageError
+from wire.protocol.encoding import sha256_hex
 from wire.protocol.line import LineError
 from wire.protocol.names import check_name, valid_name
 from wire.protocol.presence import Presence, check_declared, parse
@@ -31,6 +34,10 @@ FOLDER = "presences"
 MISSED_INTERVALS = 3
 """Promised intervals without a changed counter after which an agent counts as stale."""
 
+SHOWN_MOST = 32
+"""Presences that are kept as evidence; beyond, the oldest go."""
+
+_SHOWN_BYTES = 3000
 _SAYS = ".says"
 _REFUSED = "refused.json"
 
@@ -150,6 +157,35 @@ def declare(places: WirePlaces, agent: str, says: Declared) -> None:
     private_folder(_folder(places))
     path = os.path.join(_folder(places), check_name(agent, "agent") + _SAYS)
     atomic_write(path, dumps(says._asdict()) + b"\n", durable=False)
+
+
+def shown(places: WirePlaces, raw: bytes) -> dict[str, object]:
+    """Return a presence as evidence of an incident, which keeps short values only: a longer one goes into a file.
+
+    Raises:
+        DiskFull, StoreError: it could not be kept.
+    """
+    evidence: dict[str, object] = {"presence": raw.decode("utf-8", "replace")}
+    if len(raw) <= _SHOWN_BYTES:
+        return evidence
+    name = sha256_hex(raw)
+    folder = os.path.join(_folder(places), "shown")
+    private_folder(_folder(places))
+    private_folder(folder)
+    there = sorted(os.scandir(folder), key=lambda entry: entry.stat().st_mtime_ns)
+    for entry in there[: max(0, len(there) - SHOWN_MOST + 1)]:
+        os.unlink(entry.path)
+    atomic_write(os.path.join(folder, name), raw)
+    return {**evidence, "presence_sha256": name}
+
+
+def as_shown(places: WirePlaces, evidence: Mapping[str, object]) -> bytes | None:
+    """Return the bytes of the presence that an incident is about, None where it is about none, or they are gone."""
+    name, text = evidence.get("presence_sha256"), evidence.get("presence")
+    if isinstance(name, str):
+        raw = read_bytes(os.path.join(_folder(places), "shown", os.path.basename(name)))
+        return raw if raw is not None and sha256_hex(raw) == name else None
+    return text.encode("utf-8", "surrogatepass") if isinstance(text, str) else None
 
 
 def instance(places: WirePlaces) -> str:

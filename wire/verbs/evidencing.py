@@ -145,8 +145,8 @@ class _Search:
                 channel, seq = parse_id(name)
                 yield from self._line(channel, seq)
                 yield from self._acknowledged(channel, seq)
-        if self._channel and self._number("seq"):
-            yield from self._line(self._channel, self._number("seq"))
+        for seq in (self._number("seq"), self._number("end")) if self._channel else ():
+            yield from self._line(self._channel, seq)
 
     def _acknowledged(self, channel: str, seq: int) -> Iterator[Exhibit]:
         for exhibit in self._line(channel, seq):
@@ -157,10 +157,10 @@ class _Search:
                     yield from self._line(f"{line.recipient}/{line.sender}", members["ack"][0])
 
     def _presences(self) -> Iterator[Exhibit]:
-        text = self._text("presence")
-        if not text:
+        raw = presences.as_shown(self._site.places, self._facts)
+        if not raw:
             return
-        yield Exhibit(PRESENCE, text.encode("utf-8"), "at the remote")
+        yield Exhibit(PRESENCE, raw, "at the remote")
         held = presences.load_one(self._site.places, self._incident.subject.rpartition(" ")[2])
         if held is not None:
             yield Exhibit(PRESENCE, held.presence.raw, "accepted")

@@ -7,10 +7,11 @@ the same verifier that judges for a newcomer. Each result says what it cannot kn
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from wire.daemon.accepted import Accepted, Blobs
+from wire.daemon.bounds import ahead
 from wire.daemon.findings import Finding
 from wire.daemon.history import Known, undone
 from wire.daemon.judged import Before, Judged
@@ -20,11 +21,11 @@ from wire.errors import IntegrityError, TrustError, UsageError, WireError
 from wire.gitio import Git
 from wire.keys import exhibits, weighing
 from wire.keys.exhibits import LINE, Claim, Exhibit
-from wire.keys.trust import REVOKED, Chain
+from wire.keys.trust import Chain
 from wire.keys.weighing import Proof, Shown
 from wire.protocol.chain import Position
 from wire.protocol.encoding import parse_checkpoint
-from wire.protocol.line import LineError, content, parse
+from wire.protocol.line import LineError, parse
 from wire.setup.common import FETCH_MAX_BYTES, absolute_remote, object_format
 from wire.setup.joining import chain_at, find_branch, not_the_checkpoint
 from wire.store import config as configs
@@ -232,23 +233,12 @@ def _past(git: Git, blobs: Blobs, accepted: Accepted, judged: Judged, tip: str) 
 
 
 def _withheld(judged: Judged) -> Iterator[tuple[str, str, str]]:
-    """Yield channels of which somebody acknowledges more than is there: acks are lower bounds.
-
-    Where a key was revoked, lines that were acknowledged may count no longer, so that nothing is said of its channels.
-    """
-    new, ends, agents = judged.new, judged.ends, judged.chain.newest.agents
-    most: dict[str, tuple[int, str]] = {}
-    for line in (line for lines in new.values() for line in lines):
-        with suppress(LineError):
-            members = content(line)
-            if "ack" in members:
-                channel = f"{line.recipient}/{line.sender}"
-                most[channel] = max(most.get(channel, (0, "")), (members["ack"][0], line.id))
-    for channel, (seq, who) in sorted(most.items()):
-        end = ends[channel].seq if channel in ends else 0
-        sender = agents.get(channel.partition("/")[0])
-        if seq > end and sender is not None and all(key.status != REVOKED for key in sender.keys):
-            yield "GAP", channel, f"{who} acknowledges {channel}/{seq}, and the channel ends with line {end} here"
+    """Yield channels of which somebody acknowledges more than is there: acks are lower bounds."""
+    for said in judged.beyond.values():
+        if said.channel not in judged.forks:
+            end = judged.ends.get(said.channel)
+            found = ahead(said, end.seq if end is not None else 0, {})
+            yield found.code, found.scope, found.message
 
 
 @contextmanager
