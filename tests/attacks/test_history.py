@@ -11,8 +11,8 @@ import pytest
 
 from support import hostile_host as hostile
 from support.besieged import Siege, Template, all_incidents, git, incidents, pin, shown, tail
-from support.hostile_host import HostileHost
 from support.machine import Machine
+from support.moves import LOSSES
 from support.remote import BareRemote
 
 FORCED = "FORCED wire"
@@ -42,76 +42,17 @@ def test_forced_history_with_more_than_before(siege: Siege) -> None:
     siege.check(everyone={FORCED})
 
 
-def _roll_back(host: HostileHost) -> None:
-    # An older mirror is restored.
-    host.roll_back()
+LOOKED: dict[str, set[str]] = {
+    "an older mirror is restored": LAST,
+    "history with a line rewritten": {"PREFIX mac/spark", "SIGNATURE mac/spark"},
+    "the branch is deleted": set(),
+}
+"""Losses, and what everybody raises who looks while they stand; `test_matrix.py` has more of them."""
 
 
-def _new_beginning(host: HostileHost) -> None:
-    # A root that has nothing to do with the wire.
-    host.unrelated({"README.md": b"a fresh start\n"})
-
-
-def _without_one_channel(host: HostileHost) -> None:
-    tip = host.tip
-    host.commit({hostile.segment("mac/spark"): None}, parents=[], base=tip)
-
-
-def _without_the_last_line(host: HostileHost) -> None:
-    # One line of one channel is missing, everything else is there.
-    tip = host.tip
-    kept = host.lines("lee/spark")[:1]
-    host.commit({hostile.segment("lee/spark"): kept[0] + b"\n"}, parents=[], base=tip)
-
-
-def _with_a_line_rewritten(host: HostileHost) -> None:
-    tip = host.tip
-    data = (host.read(hostile.segment("mac/spark")) or b"").replace(b"number 2", b"number 3")
-    host.commit({hostile.segment("mac/spark"): data}, parents=[], base=tip)
-
-
-def _without_trust(host: HostileHost) -> None:
-    tip = host.tip
-    host.commit({hostile.document(1): None, f"{hostile.document(1)}.sig": None}, parents=[], base=tip)
-
-
-def _with_a_link_in_place_of_a_channel(host: HostileHost) -> None:
-    tip = host.tip
-    link = hostile.File(b"../../trust.json", "120000")
-    host.commit({hostile.segment("mac/spark"): link}, parents=[], base=tip)
-
-
-def _branch_deleted(host: HostileHost) -> None:
-    host.delete_branch()
-
-
-def _created_again(host: HostileHost) -> None:
-    host.recreate()
-
-
-LOSSES: dict[str, tuple[Callable[[HostileHost], None], set[str]]] = {
-    "an older mirror is restored": (_roll_back, LAST),
-    "an unrelated root": (
-        _new_beginning,
-        {"PREFIX lee/mac", "PREFIX lee/spark", "PREFIX mac/all", "PREFIX mac/spark", "PREFIX spark/mac", "TRUST wire",
-         "SHAPE wire"},
-    ),
-    "a channel is missing": (_without_one_channel, {"PREFIX mac/spark"}),
-    "a line is missing": (_without_the_last_line, {"PREFIX lee/spark"}),
-    "a line is rewritten": (_with_a_line_rewritten, {"PREFIX mac/spark", "SIGNATURE mac/spark"}),
-    "trust is missing": (_without_trust, {"TRUST wire"}),
-    "a link stands in the place of a channel": (
-        _with_a_link_in_place_of_a_channel, {"PREFIX mac/spark", "SHAPE wire"},
-    ),
-    "the branch is deleted": (_branch_deleted, set()),
-    "the repository is created again, empty": (_created_again, set()),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("title", LOSSES)
+@pytest.mark.parametrize("title", LOOKED)
 def test_forced_history_with_lines_missing(siege: Siege, title: str) -> None:
-    lose, codes = LOSSES[title]
-    lose(siege.host)
+    LOSSES[title](siege)
     left = siege.remote.tip()
     # Whoever looks stands still, loses nothing, can still read and send, and puts nothing there by itself.
     siege.sync(siege.spark, siege.lee)
@@ -129,7 +70,7 @@ def test_forced_history_with_lines_missing(siege: Siege, title: str) -> None:
     siege.heal(siege.lee)
     siege.settle()
     siege.flows(("mac", "lee"), ("lee", "spark"))
-    siege.check(everyone={FORCED} | codes)
+    siege.check(everyone={FORCED} | LOOKED[title])
 
 
 def test_forced_history_that_is_put_back(siege: Siege) -> None:
@@ -199,53 +140,6 @@ def _do_what_is_said(siege: Siege, machine: Machine) -> None:
     assert pin(machine).frozen is None
 
 
-# What happened between two looks
-
-
-def _rewritten(host: HostileHost) -> None:
-    host.rewrite("mac/spark", 2)
-
-
-def _deleted(host: HostileHost) -> None:
-    host.delete("mac/spark", 2)
-
-
-def _appended(host: HostileHost) -> None:
-    host.append("mac/spark", b"junk\n")
-
-
-def _linked(host: HostileHost) -> None:
-    host.replace_segment("mac/spark", hostile.File(b"elsewhere", "120000"))
-
-
-def _trust_removed(host: HostileHost) -> None:
-    host.commit({hostile.document(2): None})
-
-
-def _trust_unsigned(host: HostileHost) -> None:
-    host.commit({f"{hostile.document(2)}.sig": None})
-
-
-FLASHES: dict[str, tuple[Callable[[HostileHost], None], set[str]]] = {
-    "rewritten": (_rewritten, {"PREFIX mac/spark", "SIGNATURE mac/spark"}),
-    "deleted": (_deleted, {"PREFIX mac/spark"}),
-    "appended": (_appended, {"SIGNATURE mac/spark"}),
-    "made a link": (_linked, {"PREFIX mac/spark"}),
-    "trust removed": (_trust_removed, {"TRUST wire"}),
-    "trust unsigned": (_trust_unsigned, {"TRUST wire"}),
-}
-
-
-@pytest.mark.parametrize("title", FLASHES)
-def test_undone_a_second_later(siege: Siege, title: str) -> None:
-    # A rewrite stood at the tip for a second, for somebody's eyes. Who fetches later sees an innocent tip, and still
-    # learns of it from the commits on the way.
-    move, codes = FLASHES[title]
-    siege.host.flash(lambda: move(siege.host))
-    siege.settle(rounds=1)
-    siege.check(everyone=codes)
-
-
 def test_line_published_and_withdrawn_between_two_looks(siege: Siege) -> None:
     # mac's newest line was there and was taken away before anybody saw it. mac puts it back; the others learn of both.
     siege.send("mac", "spark", "five")
@@ -255,28 +149,6 @@ def test_line_published_and_withdrawn_between_two_looks(siege: Siege) -> None:
     assert "PREFIX mac/spark" in incidents(siege.spark)
     siege.settle()
     siege.check(everyone={"PREFIX mac/spark"})
-
-
-def test_merge_by_a_vandal(siege: Siege) -> None:
-    # A merge with a result that neither side has. Merges are judged by the tip's tree alone.
-    siege.host.evil_merge(
-        {hostile.segment("mac/spark"): b"".join(line + b"\n" for line in siege.host.lines("mac/spark")[:2])}
-    )
-    siege.settle()
-    siege.flows(("mac", "spark"))
-    siege.check(everyone={"PREFIX mac/spark"})
-
-
-def test_evil_replace_at_the_host(siege: Siege) -> None:
-    # `git replace` shows another commit in the place of one, to those who honour it. Nobody here does.
-    tip = siege.host.tip
-    siege.host.rewrite("mac/spark", 2)
-    evil = siege.host.tip
-    siege.host.put_back(tip)
-    siege.host.replace_object(tip, evil)
-    siege.settle()
-    siege.flows(("mac", "spark"))
-    siege.check()
 
 
 def test_evil_replace_in_the_clone(siege: Siege) -> None:

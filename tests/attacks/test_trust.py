@@ -8,11 +8,9 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from support import hostile_host as hostile
+from support import moves
 from support.besieged import Siege, all_incidents, incidents, pin, signer, site
-from support.hostile_host import HostileHost
 from wire.keys.trust import Chain, enroll, prove, sign_document, successor
 from wire.protocol.encoding import Signer
 
@@ -29,103 +27,6 @@ def _trust_at_tip(siege: Siege) -> dict[str, bytes]:
     return {path: siege.remote.show(path) for path in files}
 
 
-# Changes of versions that are held: seen, refused, and put back by whoever comes first.
-
-
-def _swapped(host: HostileHost) -> None:
-    # The newest version in the host's own words, signed with a root of its own.
-    version, raw, _ = host.trust
-    fields = json.loads(raw)
-    fields["roots"] = [hostile.b64(host.key.public)]
-    mine = json.dumps(fields).encode()
-    host.put_trust(version, mine, sign_document(mine, host.key))
-
-
-def _swapped_with_the_old_signature(host: HostileHost) -> None:
-    # One role changed, everything else and the signature file left as they were.
-    version, raw, signatures = host.trust
-    host.put_trust(version, raw.replace(b'"human"', b'"agent"').replace(b'"agent"', b'"human"', 1), signatures)
-
-
-def _reformatted(host: HostileHost) -> None:
-    # To a JSON parser it is the same document.
-    version, raw, signatures = host.trust
-    host.put_trust(version, json.dumps(json.loads(raw)).encode(), signatures)
-
-
-def _rolled_back(host: HostileHost) -> None:
-    # The newest version is gone, and the one before is shown as the newest: whoever joined last never joined.
-    version, _, _ = host.trust
-    host.commit(
-        {
-            hostile.document(version): None,
-            f"{hostile.document(version)}.sig": None,
-            f"{hostile.ROOT}/trust.json": host.read(hostile.document(version - 1)),
-        }
-    )
-
-
-def _deleted(host: HostileHost) -> None:
-    paths = [path for path in host.remote.files() if path.startswith(f"{hostile.ROOT}/trust")]
-    host.commit(dict.fromkeys(paths))
-
-
-def _unsigned(host: HostileHost) -> None:
-    version, _, _ = host.trust
-    host.commit({f"{hostile.document(version)}.sig": None})
-
-
-def _emptied_signatures(host: HostileHost) -> None:
-    host.commit({f"{hostile.document(1)}.sig": b""})
-
-
-def _broken_signatures(host: HostileHost) -> None:
-    host.commit({f"{hostile.document(2)}.sig": b"not a signature\n"})
-
-
-def _copy_alone(host: HostileHost) -> None:
-    # Only trust.json, the copy for people.
-    host.commit({f"{hostile.ROOT}/trust.json": b"{}\n"})
-
-
-def _copy_deleted(host: HostileHost) -> None:
-    host.commit({f"{hostile.ROOT}/trust.json": None})
-
-
-def _linked(host: HostileHost) -> None:
-    host.commit({hostile.document(2): hostile.File(b"000001.json", "120000")})
-
-
-CHANGES: dict[str, tuple[Callable[[HostileHost], None], set[str], set[str]]] = {
-    "swapped": (_swapped, {TRUST}, {TRUST}),
-    "swapped under the old signature": (_swapped_with_the_old_signature, {TRUST}, {TRUST}),
-    "reformatted": (_reformatted, {TRUST}, {TRUST}),
-    "rolled back": (_rolled_back, {TRUST}, {TRUST}),
-    "deleted": (_deleted, {TRUST}, {TRUST}),
-    "unsigned": (_unsigned, {TRUST}, {TRUST}),
-    "signatures emptied": (_emptied_signatures, {TRUST}, {TRUST}),
-    "signatures broken": (_broken_signatures, {TRUST}, {TRUST}),
-    "trust.json alone": (_copy_alone, {TRUST}, set()),
-    "trust.json deleted": (_copy_deleted, {TRUST}, set()),
-    "a link": (_linked, {TRUST, "SHAPE wire"}, {TRUST}),
-}
-"""Each with what lee raises, who sees it, and what the others learn later from the commits on the way."""
-
-
-@pytest.mark.parametrize("title", CHANGES)
-def test_trust_changed(siege: Siege, title: str) -> None:
-    change, codes, later = CHANGES[title]
-    before = _trust_at_tip(siege)
-    change(siege.host)
-    assert _trust_at_tip(siege) != before
-    siege.sync(siege.lee)
-    assert _trust_at_tip(siege) == before, "whoever holds the chain puts it back"
-    siege.send("mac", "spark")
-    siege.settle()
-    siege.check(lee=codes, everyone=later)
-    assert pin(siege.spark).trust_version == 4
-
-
 # Versions that are not held.
 
 
@@ -140,14 +41,9 @@ def _grants_itself_a_name(chain: Chain, key: Signer) -> bytes:
     return enroll(chain.newest, chain.wire, name="mallory", role="agent", public=key.public, proof=proof, created=NOW)
 
 
-@pytest.mark.parametrize("signed", ["by nobody", "by a stranger", "by an agent"])
-def test_next_version_without_a_root(siege: Siege, signed: str) -> None:
+def test_next_version_without_a_root(siege: Siege) -> None:
     # A vandal enrols himself. No root signed it, so that nobody learns of mallory, and his lines are nobody's.
-    chain, host = _chain(siege), siege.host
-    raw = _grants_itself_a_name(chain, host.key)
-    by = {"by nobody": None, "by a stranger": host.key, "by an agent": signer(siege.lee)}[signed]
-    host.put_trust(5, raw, sign_document(raw, by) if by else None)
-    host.append("mallory/mac", host.author("mallory/mac").line("let me in"))
+    moves.MOVES["a next trust version signed by an agent"](siege)
     siege.sync(siege.spark, siege.lee)
     siege.send("mac", "spark")
     siege.settle()
@@ -157,15 +53,6 @@ def test_next_version_without_a_root(siege: Siege, signed: str) -> None:
     siege.newcomer("zoe")
     siege.settle()
     assert pin(siege.lee).trust_version == 5
-
-
-def test_next_version_that_forgets_somebody(siege: Siege) -> None:
-    # Signed by the real root, and unlawful: nothing that was ever trusted may be absent.
-    raw = _next(_chain(siege), lambda fields: fields["agents"].pop("lee"))
-    siege.host.put_trust(5, raw, sign_document(raw, signer(siege.mac, "root")))
-    siege.settle()
-    siege.flows(("lee", "mac"))
-    siege.check(everyone={TRUST})
 
 
 def test_version_of_the_far_future(siege: Siege) -> None:
@@ -255,7 +142,7 @@ def test_newcomer_at_an_older_copy(siege: Siege) -> None:
     checkpoint = siege.mac.json("trust", "show")["checkpoint"]
     assert checkpoint.startswith("4:")
     tip = siege.host.tip
-    _rolled_back(siege.host)
+    moves.rolled_back(siege.host)
     _refused_at_the_door(siege, checkpoint)
     siege.host.put_back(tip)
     siege.newcomer("zoe")

@@ -205,6 +205,12 @@ class Siege:
             _same("at the remote", _moving(there, frozen), _moving(wanted, frozen), told)
         oracle.check(list(self.machines.values()), self.remote, sent=(), attacked=True, rules=(4,))
 
+    def only_honest(self, found: Mapping[str, bytes]) -> None:
+        """Fail when lines by id are not what was honestly sent, or told by a machine of its own accord."""
+        known = {**_told(self.machines.values()), **self.sent}
+        foreign = [identity for identity, raw in found.items() if known.get(identity) != raw]
+        assert not foreign, f"nobody honestly sent {foreign}"
+
     def only_grew(self, *, without: Collection[Machine] = ()) -> None:
         """Fail unless every machine holds what it held when it was last looked at, and more."""
         for name, held in self.held.items():
