@@ -93,14 +93,25 @@ class Chain:
             TrustError: see `reasons.Reason`; this chain stays in force.
         """
         old = self.newest
-        if len(raw) > DOCUMENT_MAX:  # 4a
-            raise refused(Reason.TOO_LARGE, f"a trust document of {len(raw)} bytes; the limit is {DOCUMENT_MAX}")
+        _check_size(raw)  # 4a
         _signatures_suffice(raw, signatures, old.roots, old.threshold, Reason.TOO_FEW_OLD)  # 4b
         new = parse(raw, known=old)  # 4c
         check_place(old, new, self.wire)  # 4d
         _own_signatures_suffice(new, signatures)  # 4e
         check_kept(old, new, self.wire)  # 4f
         return Chain((*self.documents, new), (*self.signatures, signatures), self.wire)
+
+    def draft(self, raw: bytes) -> Document:
+        """Return what the bytes of a next version say, judged by every rule but those about signatures.
+
+        Raises:
+            TrustError: see `reasons.Reason`; no signatures could make it the next version.
+        """
+        _check_size(raw)  # 4a
+        new = parse(raw, known=self.newest)  # 4c
+        check_place(self.newest, new, self.wire)  # 4d
+        check_kept(self.newest, new, self.wire)  # 4f
+        return new
 
     def judge(self, version: int, raw: bytes, signatures: bytes) -> "Judgement":
         """Return what bytes that stand at a version's place are to this chain; never raises for what they hold.
@@ -193,6 +204,11 @@ class Judgement(NamedTuple):
     """The same for people."""
     chain: Chain | None
     """For `next` the longer chain; for `fork` the one that ends in the other document, as evidence."""
+
+
+def _check_size(raw: bytes) -> None:
+    if len(raw) > DOCUMENT_MAX:
+        raise refused(Reason.TOO_LARGE, f"a trust document of {len(raw)} bytes; the limit is {DOCUMENT_MAX}")
 
 
 def _own_signatures_suffice(document: Document, signatures: bytes) -> None:

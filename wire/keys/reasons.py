@@ -53,6 +53,13 @@ class Reason(StrEnum):
     REQUEST_MISPLACED = "request-misplaced"
     CLOSING_INVALID = "closing-invalid"
 
+    # Proposals; they also use `request-malformed`, `request-misplaced` and `wrong-wire`.
+    PROPOSER_UNKNOWN = "proposer-unknown"
+    BASE_WRONG = "base-wrong"
+
+    # A new root's key, on its way to who adds it.
+    ROOT_LINE_INVALID = "root-line-invalid"
+
 
 def refused(reason: Reason, why: str) -> TrustError:
     """Return the error for a refusal; `why` says what was found and what was expected."""

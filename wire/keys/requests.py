@@ -12,13 +12,14 @@ newcomer's or the host's word and only for display. Anybody can write a request 
 the fingerprint before they approve one.
 """
 
-import re
 from dataclasses import dataclass, field
 
+from wire.keys import smallfiles
 from wire.keys.invitations import MAC_BYTES
 from wire.keys.model import ROLES
 from wire.keys.reasons import Reason, refused
 from wire.keys.signatures import proof_holds, prove
+from wire.keys.smallfiles import TIME
 from wire.protocol import strictjson
 from wire.protocol.encoding import (
     PUBLIC_BYTES,
@@ -37,7 +38,6 @@ REQUEST_MAX = 4_096
 
 _MEMBERS = ("v", "wire", "name", "role", "public", "created", "proof")
 _INVITED = (*_MEMBERS, "mac")
-_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,30 +99,16 @@ def parse(raw: bytes, *, wire: str, file_name: str) -> Request:
         TrustError: `request-malformed`, `name-invalid`, `key-invalid`, `wrong-wire`, `request-misplaced`,
             `proof-invalid`.
     """
-    if len(raw) > REQUEST_MAX:
-        raise refused(Reason.REQUEST_MALFORMED, f"a request of {len(raw)} bytes; the limit is {REQUEST_MAX}")
-    try:
-        members = strictjson.loads(raw, floats_below=None)
-    except strictjson.StrictError as error:
-        raise refused(Reason.REQUEST_MALFORMED, f"the request is not strict JSON: {error}") from error
-    if tuple(members) not in (_MEMBERS, _INVITED) or members["v"] != 1:
-        raise refused(
-            Reason.REQUEST_MALFORMED,
-            f"a request of version 1 has exactly the members {', '.join(_MEMBERS)}, and perhaps mac",
-        )
+    members = smallfiles.read(raw, _MEMBERS, _INVITED, most=REQUEST_MAX, what="request")
     values = list(members.values())[1:]
-    if not all(isinstance(value, str) for value in values):
-        raise refused(Reason.REQUEST_MALFORMED, "a member of the request is not a string")
     said_wire, name, role, said_public, created, said_proof, *said_mac = values
-    if role not in ROLES or _TIME.fullmatch(created) is None:
+    if role not in ROLES or TIME.fullmatch(created) is None:
         raise refused(Reason.REQUEST_MALFORMED, "the role or the time of the request is not of its form")
     try:
         public, proof = unb64(said_public, PUBLIC_BYTES), unb64(said_proof, SIGNATURE_BYTES)
         mac = unb64(said_mac[0], MAC_BYTES) if said_mac else None
     except ValueError:
         raise refused(Reason.REQUEST_MALFORMED, "key, proof or MAC of the request is not canonical base64") from None
-    if _encode(said_wire, name, role, public, created, proof, mac) != raw:
-        raise refused(Reason.REQUEST_MALFORMED, "the request is not in its one form: compact JSON and a newline")
     if not valid_name(name):
         raise refused(Reason.NAME_INVALID, f"{name[:64]!r} in the request is malformed or reserved")
     if not valid_public(public):

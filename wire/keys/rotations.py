@@ -14,14 +14,15 @@ Whoever has the old key can make one, a thief as well as its owner: people compa
 they approve it. Whether the old key is the agent's active one is for who approves to say.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from wire.keys import smallfiles
 from wire.keys.model import ROLES
 from wire.keys.reasons import Reason, refused
 from wire.keys.signatures import proof_holds, prove
+from wire.keys.smallfiles import HASH, KEY_ID, TIME
 from wire.protocol import strictjson
 from wire.protocol.encoding import (
     PUBLIC_BYTES,
@@ -42,9 +43,6 @@ ROTATION_MAX = 524_288
 
 _SIGNED = ("v", "wire", "name", "role", "public", "created", "proof", "replaces", "positions")
 _MEMBERS = (*_SIGNED, "closed", "opened")
-_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z", re.ASCII)
-_ID = re.compile(r"[0-9a-f]{32}", re.ASCII)
-_HEAD = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _SEQ_MAX = 2**53 - 1
 
 
@@ -127,23 +125,10 @@ def parse(raw: bytes, *, wire: str, file_name: str) -> Rotation:
     Raises:
         TrustError: as `requests.parse`; `closing-invalid`: the new key did not sign it.
     """
-    if len(raw) > ROTATION_MAX:
-        raise refused(Reason.REQUEST_MALFORMED, f"a rotation of {len(raw)} bytes; the limit is {ROTATION_MAX}")
-    try:
-        members = strictjson.loads(raw, floats_below=None)
-    except strictjson.StrictError as error:
-        raise refused(Reason.REQUEST_MALFORMED, f"the rotation is not strict JSON: {error}") from error
-    known = tuple(members) == _MEMBERS and type(members["v"]) is int and members["v"] == 1
-    if not known or strictjson.dumps(members) + b"\n" != raw:
-        raise refused(
-            Reason.REQUEST_MALFORMED,
-            f"a rotation of version 1 is compact JSON with exactly the members {', '.join(_MEMBERS)}, and a newline",
-        )
+    members = smallfiles.read(raw, _MEMBERS, most=ROTATION_MAX, what="rotation", others=("positions",))
     positions = _positions(members.pop("positions"), members["name"])
-    if not all(isinstance(value, str) for name, value in members.items() if name != "v"):
-        raise refused(Reason.REQUEST_MALFORMED, "a member of the rotation is not a string")
     name, role, replaces = members["name"], members["role"], members["replaces"]
-    if role not in ROLES or not _TIME.fullmatch(members["created"]) or not _ID.fullmatch(replaces):
+    if role not in ROLES or not TIME.fullmatch(members["created"]) or not KEY_ID.fullmatch(replaces):
         raise refused(Reason.REQUEST_MALFORMED, "role, time or old key of the rotation is not of its form")
     try:
         public = unb64(members["public"], PUBLIC_BYTES)
@@ -177,7 +162,7 @@ def _positions(given: Any, name: Any) -> dict[str, tuple[int, str]]:
     for channel, at in given.items():
         sender, _, recipient = channel.partition("/")
         good = isinstance(at, list) and len(at) == 2 and type(at[0]) is int and 1 <= at[0] <= _SEQ_MAX
-        if not good or not isinstance(at[1], str) or not _HEAD.fullmatch(at[1]):
+        if not good or not isinstance(at[1], str) or not HASH.fullmatch(at[1]):
             raise refused(Reason.POSITION_INVALID, f"the position in {channel[:80]!r} is not a number and a head")
         if sender != name or not valid_channel(sender, recipient):
             raise refused(Reason.POSITION_INVALID, f"{channel[:80]!r} is no channel of {name!r}")

@@ -26,10 +26,11 @@ def sign_document(raw: bytes, signer: Signer) -> bytes:
 
     The lines of several roots, one after the other, make the file.
     """
-    return b'{"key":"%s","sig":"%s"}\n' % (
-        signer.key_id.encode("ascii"),
-        b64(signer.sign(TRUST_TYPE, raw)).encode("ascii"),
-    )
+    return _line(signer.key_id, signer.sign(TRUST_TYPE, raw))
+
+
+def _line(signer: str, signature: bytes) -> bytes:
+    return b'{"key":"%s","sig":"%s"}\n' % (signer.encode("ascii"), b64(signature).encode("ascii"))
 
 
 def read_signatures(signatures: bytes) -> list[tuple[str, bytes]]:
@@ -76,14 +77,23 @@ def count_signatures(raw: bytes, signatures: bytes, roots: Iterable[bytes]) -> i
     Raises:
         TrustError: `signatures-malformed`.
     """
+    return len(signers_of(raw, signatures, roots))
+
+
+def signers_of(raw: bytes, signatures: bytes, roots: Iterable[bytes]) -> dict[str, bytes]:
+    """Return the ids of the roots that signed exactly these bytes, each with its line of the signature file.
+
+    Raises:
+        TrustError: `signatures-malformed`.
+    """
     waiting = {key_id(public): public for public in roots}
-    count = 0
+    found: dict[str, bytes] = {}
     for signer, signature in read_signatures(signatures):
         public = waiting.get(signer)
         if public is not None and verify(public, signature, TRUST_TYPE, raw):
             del waiting[signer]
-            count += 1
-    return count
+            found[signer] = _line(signer, signature)
+    return found
 
 
 def proof_payload(wire: str, name: str, role: str, public: bytes) -> bytes:

@@ -22,6 +22,7 @@ TRUST_TYPE = b"application/vnd.git-wire.trust+json;v=1"
 PROOF_TYPE = b"application/vnd.git-wire.proof+json;v=1"
 PRESENCE_TYPE = b"application/vnd.git-wire.presence+json;v=1"
 ROTATION_TYPE = b"application/vnd.git-wire.rotation+json;v=1"
+PROPOSAL_TYPE = b"application/vnd.git-wire.proposal+json;v=1"
 
 SEED_BYTES = 32
 PUBLIC_BYTES = 32
