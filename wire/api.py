@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from wire.verbs.inbox import Inbox, Picked
     from wire.verbs.inviting import Invited
     from wire.verbs.look import Item
-    from wire.verbs.operating import Approval
+    from wire.verbs.operating import Approval, Grouped
     from wire.verbs.owed import Overdue, Owed
     from wire.verbs.reading import Filters, Held, Reading
     from wire.verbs.receipts import Traced
@@ -400,7 +400,7 @@ class Wire:
 
         return inviting.admit(self.here, name)
 
-    def set_group(self, name: str, members: Sequence[str]) -> "Chain":
+    def set_group(self, name: str, members: Sequence[str]) -> "Grouped":
         """Set who belongs to a group."""
         from wire.verbs import operating
 

@@ -117,8 +117,14 @@ def invite(ctx: click.Context, name: str, ttl: str, role: str, no_wait: bool, as
 
 
 def _enrolled(done: "Approval", *, as_json: bool) -> None:
+    from wire.cli.proposing import say_proposed, with_proposal
+
     if as_json:
-        say_json({"name": done.name, "fingerprint": done.fingerprint, "checkpoint": done.checkpoint})
+        shown = {"name": done.name, "fingerprint": done.fingerprint, "checkpoint": done.checkpoint}
+        say_json(with_proposal(shown, done.proposal))
+    elif done.proposal is not None:
+        say(f"{done.name} came with the code; its key is {done.fingerprint}")
+        say_proposed(done.proposal)
     else:
         say(f"{done.name} is enrolled with {done.fingerprint}; checkpoint {done.checkpoint}")
 

@@ -6,6 +6,7 @@ import click
 
 from wire.cli.common import choosing, json_option, wire_of
 from wire.cli.console import flush, leave, safe, say, say_json, warn
+from wire.cli.proposing import say_proposed, with_proposal
 from wire.errors import UsageError
 
 if TYPE_CHECKING:
@@ -126,7 +127,11 @@ def revoke(
             }
             for row in done.survey.rows
         ]
-        say_json({"name": name, "key": done.survey.key_id, "checkpoint": done.checkpoint, "channels": rows})
+        shown = {"name": name, "key": done.survey.key_id, "checkpoint": done.checkpoint, "channels": rows}
+        say_json(with_proposal(shown, done.proposal))
+        return
+    if done.proposal is not None:
+        say_proposed(done.proposal)
         return
     cut = sum(row.cut for row in done.survey.rows)
     say(f"the key {done.survey.fingerprint} of {name} is revoked; {cut} message(s) count no longer")

@@ -6,10 +6,13 @@ import click
 
 from wire.cli.common import choosing, json_option, wire_of
 from wire.cli.console import flush, leave, safe, say, say_json, warn
+from wire.cli.proposing import pending, propose, say_proposed, sign, with_proposal
 from wire.cli.rekeying import reissue, revoke, rotate
+from wire.cli.rooting import key_root, root
 from wire.errors import UsageError
 from wire.keys.fingerprints import words
 from wire.protocol.encoding import fingerprint as print_of
+from wire.protocol.encoding import key_id
 
 
 @click.group()
@@ -23,6 +26,8 @@ def trust() -> None:
 @click.pass_context
 def show(ctx: click.Context, as_json: bool) -> None:
     """Show the trust in force: the checkpoint to give to others, agents, keys and groups."""
+    from wire.keys.roots import names as root_names
+
     newest = wire_of(ctx).trust().newest
     agents: dict[str, Any] = {
         agent.name: {
@@ -34,6 +39,7 @@ def show(ctx: click.Context, as_json: bool) -> None:
     }
     groups = {group.name: list(group.members) for group in newest.groups.values() if group.status == "active"}
     roots = [print_of(root) for root in newest.roots]
+    names = {print_of(root): name for root in newest.roots if (name := root_names(newest).get(key_id(root)))}
     if as_json:
         say_json(
             {
@@ -41,6 +47,7 @@ def show(ctx: click.Context, as_json: bool) -> None:
                 "version": newest.version,
                 "threshold": newest.threshold,
                 "roots": roots,
+                "root_names": names,
                 "agents": agents,
                 "groups": groups,
             }
@@ -48,8 +55,8 @@ def show(ctx: click.Context, as_json: bool) -> None:
         return
     say(f"checkpoint {newest.checkpoint}")
     say(f"roots ({newest.threshold} of {len(roots)} must sign):")
-    for root in roots:
-        say(f"  {root}")
+    for one in roots:
+        say(f"  {one} {names.get(one, '')}".rstrip())
     for name, about in agents.items():
         say(f"{name} ({about['role']}, {about['status']})")
         for key in about["keys"]:
@@ -110,12 +117,16 @@ def approve(ctx: click.Context, name: str, fingerprint: tuple[str, ...], option:
     given = " ".join(fingerprint) or option
     done = wire_of(ctx).approve(name, fingerprint=given, confirm=confirm)
     if as_json:
-        say_json({"name": done.name, "fingerprint": done.fingerprint, "checkpoint": done.checkpoint})
+        shown = {"name": done.name, "fingerprint": done.fingerprint, "checkpoint": done.checkpoint}
+        say_json(with_proposal(shown, done.proposal))
+    elif done.proposal is not None:
+        say_proposed(done.proposal)
     else:
         say(f"{done.name} is enrolled with {done.fingerprint}; checkpoint {done.checkpoint}")
 
 
-trust.add_command(revoke)
+for command in (revoke, pending, sign, propose, root):
+    trust.add_command(command)
 
 
 @trust.command("repin")
@@ -139,6 +150,7 @@ def keys() -> None:
     """The keys of this wire on this machine."""
 
 
+keys.add_command(key_root)
 keys.add_command(rotate)
 keys.add_command(reissue)
 
@@ -199,8 +211,13 @@ def group() -> None:
 @click.pass_context
 def set_members(ctx: click.Context, name: str, members: tuple[str, ...], as_json: bool) -> None:
     """Set who belongs to a group; a message to it goes to those who belong when it is sent."""
-    newest = wire_of(ctx).set_group(name, members).newest
+    done = wire_of(ctx).set_group(name, members)
+    newest = done.chain.newest
+    there = newest.groups[name].members if name in newest.groups else ()
     if as_json:
-        say_json({"group": name, "members": list(newest.groups[name].members), "checkpoint": newest.checkpoint})
+        shown = {"group": name, "members": list(there), "checkpoint": newest.checkpoint}
+        say_json(with_proposal(shown, done.proposal))
+    elif done.proposal is not None:
+        say_proposed(done.proposal)
     else:
-        say(f"group {name}: {', '.join(newest.groups[name].members)}")
+        say(f"group {name}: {', '.join(there)}")

@@ -10,7 +10,7 @@ hand is not in the trust, and one that it followed is.
 """
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from wire.daemon.asking import ask, stands
@@ -208,7 +208,7 @@ def build(site: Site, chain: Chain, one: Rotation) -> bytes | None:
         raise TrustError(
             f"the rotation of {one.name!r} is not signed by the key that is active now", reason="closing-invalid"
         )
-    _check_keeps(site, one)
+    check_keeps(site, one.name, one.replaces, one.positions)
     return retire(
         chain.newest,
         chain.wire,
@@ -221,22 +221,30 @@ def build(site: Site, chain: Chain, one: Rotation) -> bytes | None:
     )
 
 
-def _check_keeps(site: Site, one: Rotation) -> None:
-    """Refuse a rotation by which a line of the old key would be cut that was accepted here."""
+def check_keeps(site: Site, name: str, key: str, positions: Mapping[str, tuple[int, str]]) -> None:
+    """Refuse to retire a key where a line of it would be cut that was accepted here.
+
+    Args:
+        name: whose key it is, by its id.
+        positions: at which it is to end.
+
+    Raises:
+        TrustError: reason `rotation-behind`.
+    """
     pin = site.pin()
     accepted = site.accepted(pin)
     for channel, end in pin.accepted.items():
-        if channel.partition("/")[0] != one.name or not end.seq:
+        if channel.partition("/")[0] != name or not end.seq:
             continue
-        at = one.positions.get(channel, (0, ""))
-        last = _last_by(accepted.segment, channel, end, one.replaces)
+        at = positions.get(channel, (0, ""))
+        last = _last_by(accepted.segment, channel, end, key)
         if last is not None and (last[0] > at[0] or (last[0] == at[0] and last != at)):
             raise TrustError(
-                f"the rotation of {one.name!r} closes {channel} at line {at[0]}, and line {last[0]} of the old key was"
+                f"the rotation of {name!r} closes {channel} at line {at[0]}, and line {last[0]} of the old key was"
                 " accepted: it would be cut",
                 reason="rotation-behind",
-                next_step=f"let the owner of {one.name} look at it and run `wire keys rotate` there again; if the line"
-                f" is not the owner's, the key was stolen: wire trust revoke {one.name} --reason stolen",
+                next_step=f"let the owner of {name} look at it and run `wire keys rotate` there again; if the line"
+                f" is not the owner's, the key was stolen: wire trust revoke {name} --reason stolen",
             )
 
 

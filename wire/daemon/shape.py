@@ -16,6 +16,8 @@ ATTRIBUTES = b"* -text -filter -ident -merge -working-tree-encoding -export-subs
 NEWEST_TRUST_PATH = f"{ROOT}/trust.json"
 FILE_MODE = "100644"
 ABSENT_MODE = "000000"
+PROPOSER = "trust"
+"""What stands for a name in the file of a proposal; it is reserved, and so nobody's."""
 
 
 class Kind(Enum):
@@ -27,6 +29,7 @@ class Kind(Enum):
     TRUST = auto()
     TRUST_SIGNATURES = auto()
     REQUEST = auto()
+    PROPOSAL = auto()
     SEGMENT = auto()
     ILLEGAL = auto()
 
@@ -50,7 +53,7 @@ def trust_path(version: int) -> str:
 
 
 def request_path(file_name: str) -> str:
-    """Return the path of a request to join."""
+    """Return the path of a request or a proposal."""
     return f"{ROOT}/requests/{file_name}"
 
 
@@ -88,8 +91,9 @@ def classify(path: bytes, mode: str = FILE_MODE) -> Shape:
             if number is not None:
                 return Shape(Kind.TRUST_SIGNATURES if signatures else Kind.TRUST, number=number)
         case ["requests", name]:
-            if _is_request(name):
-                return Shape(Kind.REQUEST)
+            owner, dot, rest = name.partition(".")
+            if dot and _is_key_file(rest) and (valid_name(owner) or owner == PROPOSER):
+                return Shape(Kind.PROPOSAL if owner == PROPOSER else Kind.REQUEST)
         case [sender, recipient, name]:
             number = parse_segment_name(name)
             if number is not None and valid_channel(sender, recipient):
@@ -97,8 +101,6 @@ def classify(path: bytes, mode: str = FILE_MODE) -> Shape:
     return Shape(Kind.ILLEGAL)
 
 
-def _is_request(name: str) -> bool:
-    owner, dot, rest = name.partition(".")
-    key_id, _, suffix = rest.partition(".")
-    hexadecimal = len(key_id) == 32 and all(c in "0123456789abcdef" for c in key_id)
-    return bool(dot) and suffix == "json" and hexadecimal and valid_name(owner)
+def _is_key_file(name: str) -> bool:
+    key_id, _, suffix = name.partition(".")
+    return suffix == "json" and len(key_id) == 32 and all(c in "0123456789abcdef" for c in key_id)

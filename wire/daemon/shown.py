@@ -14,7 +14,7 @@ from wire.gitio import Kind as Trouble
 from wire.store.mending import mend
 
 REQUESTS_SHOWN = 256
-"""Requests to join that are written into the clone; `wire trust requests` looks at all of them."""
+"""Requests and proposals that are written into the clone; `wire trust requests` looks at all of them."""
 SHOWN_REF = "refs/wire/shown"
 _GROUP = 64
 
@@ -72,10 +72,10 @@ def _loose(site: Site, tip: str) -> list[Entry]:
     requests = 0
     for entry in site.git.entries(tip, "_coordination"):
         shape = classify(entry.path, entry.mode)
-        requests += shape.kind is Kind.REQUEST
+        asks = shape.kind in (Kind.REQUEST, Kind.PROPOSAL)
+        requests += asks
         trust = shape.kind in (Kind.TRUST, Kind.TRUST_SIGNATURES) and shape.number <= newest
-        request = shape.kind is Kind.REQUEST and requests <= REQUESTS_SHOWN
-        if trust or request or shape.kind in (Kind.NEWEST_TRUST, Kind.ATTRIBUTES):
+        if trust or (asks and requests <= REQUESTS_SHOWN) or shape.kind in (Kind.NEWEST_TRUST, Kind.ATTRIBUTES):
             found.append(entry)
     return found
 
@@ -88,5 +88,5 @@ def _gone_requests(site: Site, present: set[bytes]) -> None:
         return
     for name in names:
         path = f"_coordination/requests/{name}".encode("utf-8", "surrogateescape")
-        if path not in present and classify(path).kind is Kind.REQUEST:
+        if path not in present and classify(path).kind in (Kind.REQUEST, Kind.PROPOSAL):
             mend(site.places.coordination, f"requests/{name}", None, site.places.aside_dir, grace=0.0)

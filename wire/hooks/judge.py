@@ -130,6 +130,11 @@ def judge(staging: Staging, ground: Ground) -> Verdict:
     trust = _Trust(staging, ground.chain)
     problems += trust.judge(shaped)
     problems += _requests(staging, ground, trust.chain, [item[0] for item in shaped.get(Kind.REQUEST, [])])
+    proposed = [change for change, _ in shaped.get(Kind.PROPOSAL, ())]
+    if proposed:
+        from wire.hooks.proposed import judge_proposals  # as rarely needed
+
+        problems += judge_proposals(staging, ground, trust.chain, proposed)
     ends: dict[str, Position | None] = {}
     changed = sorted(shaped.get(Kind.SEGMENT, []), key=_by_channel)
     for name, items in groupby(changed, key=lambda item: item[1].channel):

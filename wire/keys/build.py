@@ -85,6 +85,20 @@ def enroll(document: Document, wire: str, *, name: str, role: str, public: bytes
     return successor(document, wire, created, agents={**document.agents, name: agent})
 
 
+def set_roots(
+    document: Document, wire: str, *, roots: Iterable[bytes], threshold: int, policy: Mapping[str, Any], created: str
+) -> bytes:
+    """Return the next version with these roots, and so many signatures needed.
+
+    Args:
+        policy: whole, since it holds what people call the roots.
+
+    Raises:
+        TrustError: `threshold-invalid`, and see `reasons.Reason`.
+    """
+    return successor(document, wire, created, roots=roots, threshold=threshold, policy=policy)
+
+
 def set_group(document: Document, wire: str, *, name: str, members: Iterable[str], created: str) -> bytes:
     """Return the next version with a group that has exactly these members, in alphabetical order.
 

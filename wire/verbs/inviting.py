@@ -61,13 +61,13 @@ def invite(here: Here, name: str, *, role: str = "agent", ttl: float = TTL_SECON
 
     Raises:
         UsageError: the name is taken (`name-taken`) or none.
-        TrustError, IdentityError: this machine holds no root key that counts alone.
+        TrustError, IdentityError: this machine holds no root key of the wire.
         RemoteError: the remote could not be reached; nothing was given out.
     """
     check_name(name, "agent")
     site = Site.open(here.settings, here.config)
     chain = trusting.fetched(site)
-    _check_may_enroll(site, chain)
+    trusting.root_of(site, chain)
     newest = chain.newest
     known = newest.agents.get(name)
     if known is not None and known.waits_for_key:
@@ -100,6 +100,8 @@ def invite(here: Here, name: str, *, role: str = "agent", ttl: float = TTL_SECON
 
 def admit(here: Here, name: str) -> Approval | None:
     """Look once, and enroll who came with the code for a name; None while nobody has.
+
+    Where one root is not enough, the enrolment becomes a proposal; the code is used once that is in force.
 
     Raises:
         UsageError: there is no invitation for the name that is good (`no-invitation`).
@@ -134,7 +136,8 @@ def admit(here: Here, name: str) -> Approval | None:
             next_step=f"ask the newcomer for its fingerprint: wire trust approve {name} SHA256:…",
         )
     done = approve(here, name, fingerprint=came[0].fingerprint, confirm=lambda _: False)
-    _taken(here, name, given, came[0].key_id)
+    if done.proposal is None:
+        _taken(here, name, given, came[0].key_id)
     return done
 
 
@@ -189,16 +192,6 @@ def _held(here: Here, name: str) -> tuple[Given, Invitation] | None:
     except ValueError:
         return None
     return (given, invitation) if invitation.expires > time.time() else None
-
-
-def _check_may_enroll(site: Site, chain: Chain) -> None:
-    signer = trusting.root_signer(site, chain.wire)
-    if signer.public not in chain.newest.roots or chain.newest.threshold != 1:
-        raise TrustError(
-            "whoever comes with a code is enrolled by this machine alone, and its root key does not suffice for that",
-            reason="not-a-root",
-            next_step="wire trust show",
-        )
 
 
 def _taken(here: Here, name: str, given: Given, key_id: str) -> None:

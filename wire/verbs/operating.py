@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from wire import setup
 from wire.daemon import beating, cycle, rotating, rounds, trusting
@@ -23,17 +24,26 @@ from wire.keys.trust import ACTIVE, Chain
 from wire.store.files import utc_now
 from wire.store.pin import Pin
 from wire.verbs.here import Here
+from wire.verbs.proposing import Pending, waits
 
 CYCLE_LOCK_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """Who was enrolled, and the trust that says so."""
+    """Who was enrolled, and the trust that says so; or the proposal that waits for others to say it."""
 
     name: str
     fingerprint: str
     checkpoint: str
+    proposal: Pending | None = None
+
+
+class Grouped(NamedTuple):
+    """The trust in force, and the proposal of a group that waits for others, if one does."""
+
+    chain: Chain
+    proposal: Pending | None = None
 
 
 def sync(here: Here) -> Report:
@@ -88,7 +98,7 @@ def waiting(here: Here) -> tuple[list[Request | Rotation], WireError | None]:
 def approve(
     here: Here, name: str, *, fingerprint: str | None, confirm: Callable[[Request | Rotation], bool]
 ) -> Approval:
-    """Enroll a newcomer, or an agent's next key: a new trust version, pushed at once.
+    """Enroll a newcomer, or an agent's next key: a new trust version, pushed at once, or a proposal of one.
 
     Args:
         fingerprint: the newcomer's, or its ten words, as its owner reads it out; tells several requests for one name
@@ -137,12 +147,12 @@ def approve(
 
     drop = [request_path(file_name(chosen.name, chosen.key_id))]
     what = "another key for" if name in site.trust(site.pin()).newest.agents else "enroll"
-    chain = trusting.change(site, build, f"trust: {what} {name}", drop=drop)
-    return Approval(name, chosen.fingerprint, chain.newest.checkpoint)
+    done = trusting.change(site, build, f"trust: {what} {name}", drop=drop)
+    return Approval(name, chosen.fingerprint, done.chain.newest.checkpoint, waits(site, done))
 
 
-def define_group(here: Here, name: str, members: Sequence[str]) -> Chain:
-    """Set who belongs to a group: a new trust version, pushed at once; raises as `approve`."""
+def define_group(here: Here, name: str, members: Sequence[str]) -> Grouped:
+    """Set who belongs to a group: a new trust version, pushed at once, or a proposal of one; raises as `approve`."""
 
     def build(chain: Chain) -> bytes | None:
         held = chain.newest.groups.get(name)
@@ -150,7 +160,9 @@ def define_group(here: Here, name: str, members: Sequence[str]) -> Chain:
             return None
         return set_group(chain.newest, chain.wire, name=name, members=members, created=utc_now())
 
-    return trusting.change(_site(here), build, f"trust: group {name}")
+    site = _site(here)
+    done = trusting.change(site, build, f"trust: group {name}")
+    return Grouped(done.chain, waits(site, done))
 
 
 def local_keys(here: Here) -> list[tuple[str, str, str, str]]:

@@ -24,6 +24,7 @@ from wire.store import cutlines, presences
 from wire.store.files import utc_now
 from wire.store.pin import Pin
 from wire.verbs.here import Here
+from wire.verbs.proposing import Pending, waits
 
 REASONS = ("lost", "stolen", "left")
 _ACK = re.compile(rb'"ack":\[([1-9][0-9]{0,14}),"([0-9a-f]{64})"\]')
@@ -89,10 +90,11 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class Revoked:
-    """A revocation that is in force, by the checkpoint of the trust that says so."""
+    """A revocation that is in force, by the checkpoint of the trust that says so; or a proposal of one."""
 
     survey: Survey
     checkpoint: str
+    proposal: Pending | None = None
 
 
 def survey(here: Here, name: str, key: str | None = None, *, reason: str, at: Sequence[str] = ()) -> Survey:
@@ -121,7 +123,7 @@ def revoke(
     at: Sequence[str] = (),
     confirm: Callable[[Survey], bool],
 ) -> Revoked:
-    """Let a key count no further: a new trust version, pushed at once.
+    """Let a key count no further: a new trust version, pushed at once, or a proposal of one.
 
     Args:
         key, reason, at: as for `survey`; `left` also takes the agent off the wire.
@@ -154,8 +156,8 @@ def revoke(
             remove=seen.removes,
         )
 
-    chain = trusting.change(site, build, f"trust: revoke the key of {name} ({reason})")
-    return Revoked(seen, chain.newest.checkpoint)
+    done = trusting.change(site, build, f"trust: revoke the key of {name} ({reason})")
+    return Revoked(seen, done.chain.newest.checkpoint, waits(site, done))
 
 
 def _survey(

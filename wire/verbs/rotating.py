@@ -97,4 +97,4 @@ def _change(site: Site, agent: str, change: Change) -> Chain:
         return give_key(chain.newest, chain.wire, name=agent, public=new.public, proof=proof, created=utc_now())
 
     drop = [request_path(file_name(agent, new.key_id))]
-    return trusting.change(site, build, f"trust: another key for {agent}", drop=drop)
+    return trusting.change(site, build, f"trust: another key for {agent}", drop=drop).chain

@@ -1,0 +1,70 @@
+"""This machine's root key, and what it signed: never two documents for one number (PROTOCOL.md, "Succession").
+
+What is about to be signed is written down before anybody sees it, as `signed/000007.json` in the state folder of the
+wire, with this root's own signature beside it. It is never taken back: a signature that was handed out may turn up
+again at any time, and two documents of one number would split the wire.
+"""
+
+import os
+
+from wire.daemon.site import Site
+from wire.errors import TrustError
+from wire.keys import keyfile
+from wire.keys.trust import file_name
+from wire.protocol.encoding import Signer, sha256_hex
+from wire.store.files import atomic_write, private_folder, read_bytes
+
+
+def root_path(site: Site, wire: str) -> str:
+    """Return where this machine keeps its root key of a wire, if it has one."""
+    return keyfile.key_path(site.settings.keys_dir, wire=wire, kind="root", name="root")
+
+
+def root_signer(site: Site, wire: str) -> Signer:
+    """Return this machine's root key.
+
+    Raises:
+        IdentityError: there is none here, or it cannot be used.
+    """
+    return keyfile.load_for(root_path(site, wire), name="root", kind="root", wire=wire)
+
+
+def signed_for(site: Site, version: int) -> tuple[bytes, bytes] | None:
+    """Return the document that this machine's root signed for a number, and the signature's line, if there is one."""
+    path = _path(site, version)
+    raw, signature = read_bytes(path), read_bytes(f"{path}.sig")
+    return None if raw is None or signature is None else (raw, signature)
+
+
+def remember(site: Site, version: int, raw: bytes, signature: bytes) -> None:
+    """Write down what is about to be signed for a number; refuse a second document for it.
+
+    Raises:
+        TrustError: reason `already-signed`.
+    """
+    earlier = signed_for(site, version)
+    if earlier is not None and earlier[0] != raw:
+        raise already_signed(version, sha256_hex(earlier[0]), sha256_hex(raw))
+    private_folder(os.path.dirname(_path(site, version)))
+    atomic_write(f"{_path(site, version)}.sig", signature)
+    atomic_write(_path(site, version), raw)
+
+
+def already_signed(version: int, signed: str, refused: str) -> TrustError:
+    """Return the error for a second document of one number.
+
+    Args:
+        signed, refused: the hashes of both, 64 hex digits.
+    """
+    return TrustError(
+        f"this machine's root already signed a trust version {version} ({signed}) and does not sign another one "
+        f"({refused}): two of them would split the wire",
+        reason="already-signed",
+        next_step="`wire trust pending` shows what was signed; where it is gone or over, `wire trust propose --again`"
+        " offers it once more. Complete it, and put it right with the version after it",
+        details={"version": version, "signed": signed, "refused": refused},
+    )
+
+
+def _path(site: Site, version: int) -> str:
+    return os.path.join(site.places.root, "signed", file_name(version))
