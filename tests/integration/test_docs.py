@@ -147,6 +147,7 @@ class Readers:
             text = text.replace(word, url)
         text = re.sub(r"wire-join-1\.…", lambda _: self.facts["code"], text)
         text = re.sub(r"--trust 1:SHA256:…", lambda _: f"--trust {self.facts['checkpoint']}", text)
+        text = re.sub(r"wire-root-1\.…", lambda _: self.facts["root"], text)
         return re.sub(r"( approve [a-z]+) SHA256:…", lambda found: f"{found[1]} {self.facts['fingerprint']}", text)
 
     def _pattern(self, prints: tuple[str, ...]) -> str:
@@ -160,6 +161,8 @@ class Readers:
             self.facts["checkpoint"] = found[1]
         if found := re.search(r"^  wire join (wire-join-1\.\S+)$", out, re.M):
             self.facts["code"] = found[1]
+        if found := re.search(r"(wire-root-1\.\S+)$", out, re.M):
+            self.facts["root"] = found[1]
         if found := re.search(r"(?:has the key|signs with) (SHA256:\S+)(?: from now on)?$", out, re.M):
             self.facts["fingerprint"] = found[1]
 
@@ -249,12 +252,13 @@ def test_the_runbook_for_keys(team):
             laptop.wire("sync", check=False)
         readers.run(command)
         ran.append(command.text)
-    assert len(ran) == 20
+    assert len(ran) == 27
     keys = mac.json("trust", "show", "--wire", "hub")["agents"]["spark"]
     assert keys["status"] == "removed"
     assert [key["status"] for key in keys["keys"]] == ["retired", "revoked", "revoked", "revoked"]
     kept = ["from the old laptop", "I am back", "also from the new one"]
     assert read(mac, "--all", "--wire", "hub", status=None) == kept
+    assert mac.json("trust", "show", "--wire", "hub")["threshold"] == 2
 
 
 def test_what_the_house_says_to_type_is_run_by_somebody(machines, tmp_path):

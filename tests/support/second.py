@@ -24,6 +24,7 @@ from support.second_forms import (
     keys_of,
     need,
     numbered,
+    proposal,
     refusal,
     request,
     rotation,
@@ -152,8 +153,10 @@ def tree(repository: Path, branch: str) -> Iterator[tuple[str, str, bytes]]:
 
 
 def asks(raw: bytes, wire: str, file: str, newest: dict[str, Any]) -> bool:
-    """Return whether somebody asks for something by a request, or by a rotation of a key that is listed."""
+    """Return whether somebody asks for something: a request, a rotation of a listed key, or what a root proposes."""
     keys = newest["agents"].get(file.partition(".")[0], {}).get("keys", [])
+    if file.startswith("trust."):
+        return not refusal(partial(proposal, raw, wire, file, newest["roots"]))
     judges = [partial(request, raw, wire, file), *(partial(rotation, raw, wire, file, key["public"]) for key in keys)]
     return any(not refusal(judge) for judge in judges)
 

@@ -396,3 +396,46 @@ def rotation(raw: bytes, wire: str, file: str, active: str) -> None:
     need(key_id(unb64(active, 32)) == replaces, "closing-invalid")
     need(signed_by(unb64(active, 32), unb64(closed, 64), "rotation", payload), "closing-invalid")
     need(signed_by(unb64(public, 32), unb64(opened, 64), "rotation", payload), "closing-invalid")
+
+
+def proposal(raw: bytes, wire: str, file: str, roots: list[str]) -> None:
+    """Check a proposal where these keys are the roots in force."""
+    names = ("v", "wire", "base", "created", "expires", "by", "note", "document", "offered")
+    first, _, sigs = raw.partition(b"\n")
+    try:
+        asked = strict(first, floats=None)
+        v, of, base, created, expires, by, note, text, offered = fields(asked, *names)
+        need(type(v) is int and v == 1 and list(asked) == list(names) and len(raw) <= 1048576, "")
+        need(json.dumps(asked, ensure_ascii=False, separators=(",", ":")).encode() == first and isinstance(of, str), "")
+        need(matches(created, TIME) and matches(expires, TIME) and created < expires and matches(by, H + "{32}"), "")
+        need(isinstance(note, str) and len(note) <= 200 and isinstance(base, list) and len(base) == 2, "")
+        need(type(base[0]) is int and 0 < base[0] < 999_999_999 and matches(base[1], H + "{64}"), "")
+        whole = base64.b64decode(text, validate=True) if isinstance(text, str) else b""
+        need(whole and base64.b64encode(whole).decode() == text and unb64(offered, 64), "")
+    except ValueError:
+        raise ValueError("request-malformed") from None
+    need(of == wire, "wrong-wire")
+    need(file == f"trust.{by}.json", "request-misplaced")
+    signers(b"", sigs, [])
+    said = {member: asked[member] for member in names[:-1]}
+    payload = json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode()
+    named = [unb64(root, 32) for root in roots if key_id(unb64(root, 32)) == by]
+    need(named and signed_by(named[0], unb64(offered, 64), "proposal", payload), "proposer-unknown")
+
+
+def root_line(text: str, wire: str, wanted: str) -> None:
+    """Check a line that carries a root's key, for a name."""
+    kind, _, rest = "".join(text.split()).partition(".")
+    body, _, check = rest.rpartition(".")
+    try:
+        raw = base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))
+        need(kind == "wire-root-1" and raw and sha(raw)[:8] == check and re.fullmatch("[A-Za-z0-9_-]+", body), "")
+        said = strict(raw, floats=None)
+        of, name, public, shown = fields(said, "wire", "name", "public", "proof")
+        need(isinstance(of, str) and isinstance(name, str) and unb64(public, 32) and unb64(shown, 64), "")
+    except ValueError:
+        raise ValueError("root-line-invalid") from None
+    need(of == wire, "wrong-wire")
+    need(name == wanted, "name-invalid")
+    need(usable(unb64(public, 32)), "key-invalid")
+    need(proved(wire, name, "root", said), "proof-invalid")

@@ -11,7 +11,7 @@ from support import second, second_forms, second_presence
 from vectors import generate
 from vectors.forge import expand
 from wire.errors import TrustError
-from wire.keys import requests, rotations
+from wire.keys import proposals, requests, roots, rotations
 from wire.keys.fingerprints import words
 from wire.keys.trust import Chain
 from wire.protocol import chain, encoding, line, names, presence, strictjson
@@ -343,6 +343,27 @@ def test_rotations(vector: dict[str, Any]) -> None:
 
     assert refusal(judge) == vector["verdict"]
     assert refusal(lambda: second_forms.rotation(raw, wire, file, vector["active"])) == vector["verdict"]
+
+
+@vectors("proposals.json")
+def test_proposals(vector: dict[str, Any]) -> None:
+    wire, listed = FILES["proposals.json"]["wire"], FILES["proposals.json"]["roots"]
+    raw, file = expand(vector["proposal"]), vector["file"]
+
+    def judge() -> None:
+        found = proposals.parse(raw, wire=wire, file_name=file)
+        found.check_offered([encoding.unb64(root, 32) for root in listed])
+        assert found.signed([found.signatures]) == raw
+
+    assert refusal(judge) == vector["verdict"]
+    assert refusal(lambda: second_forms.proposal(raw, wire, file, listed)) == vector["verdict"]
+
+
+@vectors("proposals.json", "root_lines")
+def test_root_lines(vector: dict[str, Any]) -> None:
+    wire = FILES["proposals.json"]["wire"]
+    assert refusal(lambda: roots.read(vector["line"], wire=wire, name=vector["for"])) == vector["verdict"]
+    assert refusal(lambda: second_forms.root_line(vector["line"], wire, vector["for"])) == vector["verdict"]
 
 
 @vectors("presence.json")

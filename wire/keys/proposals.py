@@ -87,6 +87,15 @@ class Proposal:
         payload = self.head[: self.head.rindex(b',"offered":"')] + b"}"
         return any(key_id(one) == self.by and verify(one, self.offered, PROPOSAL_TYPE, payload) for one in publics)
 
+    def check_offered(self, publics: Iterable[bytes]) -> None:
+        """Refuse a proposal that none of these keys offers.
+
+        Raises:
+            TrustError: `proposer-unknown`.
+        """
+        if not self.offered_by(publics):
+            raise refused(Reason.PROPOSER_UNKNOWN, f"the key {self.by} is no root's, or does not offer this proposal")
+
     def signed(self, lines: Iterable[bytes]) -> bytes:
         """Return the file with these lines as its signatures."""
         return self.head + b"".join(lines)
@@ -163,7 +172,7 @@ def parse(raw: bytes, *, wire: str, file_name: str) -> Proposal:
         file_name: the name of its file, without the folder.
 
     Raises:
-        TrustError: `request-malformed`, `signatures-malformed`, `wrong-wire`, `request-misplaced`, `base-wrong`.
+        TrustError: `request-malformed`, `signatures-malformed`, `wrong-wire`, `request-misplaced`.
     """
     if len(raw) > PROPOSAL_MAX:
         raise refused(Reason.REQUEST_MALFORMED, f"a proposal of {len(raw)} bytes; the limit is {PROPOSAL_MAX}")

@@ -55,7 +55,6 @@ class Reason(StrEnum):
 
     # Proposals; they also use `request-malformed`, `request-misplaced` and `wrong-wire`.
     PROPOSER_UNKNOWN = "proposer-unknown"
-    BASE_WRONG = "base-wrong"
 
     # A new root's key, on its way to who adds it.
     ROOT_LINE_INVALID = "root-line-invalid"
