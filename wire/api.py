@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from wire.daemon.repair import Repaired
     from wire.daemon.report import Report
     from wire.daemon.status import Status
-    from wire.errors import WireError
     from wire.keys.requests import Request
     from wire.keys.rotations import Rotation
     from wire.keys.trust import Chain
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from wire.verbs.inbox import Inbox, Picked
     from wire.verbs.inviting import Invited
     from wire.verbs.look import Item
-    from wire.verbs.operating import Approval, Grouped
+    from wire.verbs.operating import Approval, Asking, Grouped
     from wire.verbs.owed import Overdue, Owed
     from wire.verbs.reading import Filters, Held, Reading
     from wire.verbs.receipts import Traced
@@ -364,7 +363,7 @@ class Wire:
 
         return operating.repin(self.here, checkpoint)
 
-    def requests(self) -> "tuple[list[Request | Rotation], WireError | None]":
+    def requests(self) -> "Asking":
         """Return who asks to join or for another key, and why the remote could not be asked just now, if so."""
         from wire.verbs import operating
 

@@ -73,21 +73,36 @@ def show(ctx: click.Context, as_json: bool) -> None:
 @click.pass_context
 def requests(ctx: click.Context, as_json: bool) -> None:
     """List who asks to join, and which agents ask for another key."""
-    waiting, failure = wire_of(ctx).requests()
-    for one in waiting:
+    found = wire_of(ctx).requests()
+    for one in found.requests:
         replaces = getattr(one, "replaces", None)
         if as_json:
-            shown = {"name": one.name, "role": one.role, **_named(one.fingerprint), "created": one.created}
+            shown: dict[str, Any] = {
+                "name": one.name,
+                "role": one.role,
+                **_named(one.fingerprint),
+                "created": one.created,
+            }
+            shown |= {"alike": list(found.alike[one.name])} if one.name in found.alike else {}
             say_json(shown if replaces is None else {**shown, "replaces": replaces})
         else:
             what = "asked" if replaces is None else f"asks to replace key {replaces}, since"
             say(f"{one.name} ({one.role}) {one.fingerprint} {what} {one.created}")
             say(f"  {words(one.fingerprint)}")
-    if failure is not None:
-        warn(f"this is what was known before: {safe(failure.message)}")
+            for known in found.alike.get(one.name, ()):
+                warn(f"the name {one.name!r} looks like {known!r}, which is on this wire")
+    if found.more and as_json:
+        say_json({"more": found.more})
+    elif found.more:
+        say(
+            f"{found.more} further request(s) are not looked at; whoever told you a name and a fingerprint is approved "
+            "all the same: wire trust approve NAME SHA256:…"
+        )
+    if found.failure is not None:
+        warn(f"this is what was known before: {safe(found.failure.message)}")
         flush()
-        leave(failure.exit_status)
-    if not waiting and not as_json:
+        leave(found.failure.exit_status)
+    if not found.requests and not found.more and not as_json:
         say("nobody asks to join")
 
 
@@ -103,6 +118,7 @@ def approve(ctx: click.Context, name: str, fingerprint: tuple[str, ...], option:
 
     Its owner reads them out, by another way than the wire: `wire keys show` prints them there.
     """
+    from wire.keys.alike import alike
     from wire.keys.requests import Request
     from wire.keys.rotations import Rotation
 
@@ -115,7 +131,11 @@ def approve(ctx: click.Context, name: str, fingerprint: tuple[str, ...], option:
     if fingerprint and option is not None:
         raise UsageError("the fingerprint was given twice", reason="usage")
     given = " ".join(fingerprint) or option
-    done = wire_of(ctx).approve(name, fingerprint=given, confirm=confirm)
+    wire = wire_of(ctx)
+    newest = wire.trust().newest
+    for known in alike(name, (*newest.agents, *newest.groups)):
+        warn(f"the name {name!r} looks like {known!r}, which is on this wire")
+    done = wire.approve(name, fingerprint=given, confirm=confirm)
     if as_json:
         shown = {"name": done.name, "fingerprint": done.fingerprint, "checkpoint": done.checkpoint}
         say_json(with_proposal(shown, done.proposal))

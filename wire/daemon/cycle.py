@@ -17,6 +17,7 @@ and files that were written before it.
 import time
 from collections.abc import Iterable, Mapping
 
+from wire.daemon import asked
 from wire.daemon.beating import Promise
 from wire.daemon.bounds import Bounds, View
 from wire.daemon.collect import collect
@@ -252,6 +253,7 @@ class _Cycle:
         if judged.frozen is None:
             seen = self._view(judged.chain, judged.ends, {**self.pin.forks, **judged.forks})
             judged.findings += self.bounds.acks(judged.beyond, seen, tip)
+            judged.findings += asked.look(self.site, judged.chain, judged.requests)
         self.findings += judged.findings
         self.findings += self.pending.beat(judged.pending, tip)
         if judged.frozen is not None:

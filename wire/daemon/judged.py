@@ -46,6 +46,7 @@ class Judged:
         forks: channels in which two valid lines claim one place, with the key that signed them.
         cut: bytes of accepted lines that no longer count, per channel.
         beyond: by author and channel, acks of lines that the tip does not have.
+        requests: object ids of what newcomers ask for, by file name.
         pending: channels with lines of keys that nobody vouched for yet.
         frozen: the finding that freezes the wire, if one does.
         changes: all differences from the accepted commit to the tip.
@@ -61,6 +62,7 @@ class Judged:
     forks: dict[str, str] = field(default_factory=dict)
     cut: dict[str, bytes] = field(default_factory=dict)
     beyond: dict[tuple[str, str], Said] = field(default_factory=dict)
+    requests: dict[str, str] = field(default_factory=dict)
     pending: dict[str, int] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     frozen: Finding | None = None

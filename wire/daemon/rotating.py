@@ -10,7 +10,7 @@ hand is not in the trust, and one that it followed is.
 """
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from wire.daemon.asking import ask, stands
@@ -18,6 +18,7 @@ from wire.daemon.shape import Kind, classify, request_path
 from wire.daemon.site import Site
 from wire.errors import IdentityError, TrustError, UsageError
 from wire.keys import keychange, keyfile, requests, rotations
+from wire.keys.answered import ROTATION_MARK
 from wire.keys.rotations import Rotation
 from wire.keys.trust import ACTIVE, Chain, retire
 from wire.protocol.chain import SEGMENT_MAX, Position, lines_of
@@ -28,6 +29,7 @@ from wire.store.files import utc_now
 from wire.store.segments import numbers, read_part
 
 _LOCK_SECONDS = 60.0
+_TOGETHER = 64
 
 
 class Change(NamedTuple):
@@ -182,17 +184,29 @@ def waiting(site: Site, chain: Chain) -> list[Rotation]:
     entries = [
         e for e in site.git.entries(tip, "_coordination/requests") if classify(e.path, e.mode).kind is Kind.REQUEST
     ]
-    names = {entry.oid: entry.path.rpartition(b"/")[2].decode("ascii") for entry in entries}
-    known = {oid: name for oid, name in names.items() if name.partition(".")[0] in chain.newest.agents}
+    names = {entry.path.rpartition(b"/")[2].decode("ascii"): entry.oid for entry in entries}
+    may = [
+        name for name in names if name.split(".")[0] in chain.newest.agents and chain.owner(name.split(".")[1]) is None
+    ]
     found = []
-    for oid, raw in site.git.blobs(known, max_size=rotations.ROTATION_MAX).items() if known else ():
+    for name, raw in _read(site, names, may):
+        if raw is None or ROTATION_MARK not in raw:
+            continue
         try:
-            one = rotations.parse(raw or b"", wire=chain.wire, file_name=known[oid])
+            one = rotations.parse(raw, wire=chain.wire, file_name=name)
         except TrustError:
             continue
         if _may_follow(chain, one):
             found.append(one)
     return sorted(found, key=lambda one: (one.created, one.key_id))
+
+
+def _read(site: Site, oids: Mapping[str, str], names: Sequence[str]) -> Iterator[tuple[str, bytes | None]]:
+    """Yield names and contents, so many at a time that memory stays bounded."""
+    for start in range(0, len(names), _TOGETHER):
+        part = names[start : start + _TOGETHER]
+        blobs = site.git.blobs({oids[name] for name in part}, max_size=rotations.ROTATION_MAX)
+        yield from ((name, blobs[oids[name]]) for name in part)
 
 
 def build(site: Site, chain: Chain, one: Rotation) -> bytes | None:

@@ -47,6 +47,7 @@ class Site:
         blobs, listing: what was read of the accepted commits; ids name it, so that it stays true.
         signatures: which files of the clone were as they must be when they were last looked at.
         ears: what this process remembers about the remote's presences.
+        asked: object ids of requests that this process looked at.
     """
 
     settings: Settings
@@ -57,6 +58,7 @@ class Site:
     listing: Listing = field(default_factory=Listing)
     signatures: Signatures = field(default_factory=Signatures)
     ears: Ears = field(default_factory=Ears)
+    asked: set[str] = field(default_factory=set)
 
     @classmethod
     def open(cls, settings: Settings, config: WireConfig) -> "Site":

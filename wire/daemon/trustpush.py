@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
-from wire.daemon import cycle
+from wire.daemon import asked, cycle
 from wire.daemon.shape import NEWEST_TRUST_PATH, Kind, classify, trust_path
 from wire.daemon.site import OUTGOING_REF, Site
 from wire.errors import RemoteError, TrustError
@@ -104,7 +104,8 @@ def push(site: Site, chain: Chain, changes: Sequence[Put], message: str, drop: I
 def publish(site: Site, chain: Chain, message: str, drop: Iterable[str] = ()) -> Chain:
     """Push the newest version of a chain, whose others are in force, and return the trust in force then.
 
-    With it go the proposals that it makes worthless: those that follow the version before it, and all older ones.
+    With it go the proposals that it makes worthless: those that follow the version before it, and all older ones; and
+    requests to join that were answered, are none, or waited for too long.
 
     Raises:
         Behind, RemoteError: as `push`.
@@ -118,7 +119,7 @@ def publish(site: Site, chain: Chain, message: str, drop: Iterable[str] = ()) ->
         Put(NEWEST_TRUST_PATH.encode(), data=document.raw),
     ]
     over = [entry.path.decode("ascii") for entry in proposals_at(site)]
-    push(site, chain.until(document.version - 1), changes, message, [*drop, *over])
+    push(site, chain.until(document.version - 1), changes, message, [*drop, *over, *asked.removable(site, chain)])
     after = fetched(site)
     if after.at(document.version) != document:
         raise TrustError(

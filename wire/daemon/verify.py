@@ -76,6 +76,11 @@ class Verifier:
         self._shape([(change, classify(change.path, change.new_mode)) for change in changes])
         shaped = [(carried(change), classify(change.path)) for change in changes]
         self._attributes(shaped)
+        judged.requests = {
+            change.path.rpartition(b"/")[2].decode("ascii"): change.new_oid
+            for change, shape in shaped
+            if shape.kind is Kind.REQUEST and change.new_oid.strip("0")
+        }
         trust = TrustSteps(self._blobs, self._accepted, before, judged, self._find)
         trust.versions([item for item in shaped if item[1].kind in TRUST_KINDS])
         trust.positions()

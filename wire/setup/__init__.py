@@ -8,7 +8,7 @@ crash at any point, they go on where they stopped. A refusal leaves nothing behi
 """
 
 from wire.setup.founding import Made, init
-from wire.setup.joining import Joined, join, waiting_requests
+from wire.setup.joining import Joined, join
 from wire.setup.repinning import repin
 
-__all__ = ["Joined", "Made", "init", "join", "repin", "waiting_requests"]
+__all__ = ["Joined", "Made", "init", "join", "repin"]

@@ -11,6 +11,7 @@ from wire.daemon.truststeps import GROUP, TRUST_KINDS
 from wire.errors import RemoteError, TrustError, UsageError
 from wire.gitio import Git, Put, redact_url, told_url
 from wire.keys import invitations, requests
+from wire.keys.answered import is_free
 from wire.keys.invitations import Invitation
 from wire.keys.trust import Chain
 from wire.protocol.encoding import Signer, format_checkpoint, parse_checkpoint
@@ -116,36 +117,6 @@ def _look(site: Site) -> None:
         raise report.failure
 
 
-def waiting_requests(site: Site, chain: Chain, *, taken: bool = False) -> list[requests.Request]:
-    """Return the well-formed requests at the verified tip, oldest first, whose name is free, or (`taken`) is not.
-
-    A name whose last key was revoked is free for the next key of its owner.
-    """
-    tip = site.pin().verified
-    if tip is None:
-        return []
-    entries = [
-        e for e in site.git.entries(tip, "_coordination/requests") if classify(e.path, e.mode).kind is Kind.REQUEST
-    ]
-    blobs = site.git.blobs([entry.oid for entry in entries], max_size=requests.REQUEST_MAX)
-    found_requests = []
-    for entry in entries:
-        raw = blobs[entry.oid]
-        file_name = entry.path.rpartition(b"/")[2].decode("ascii")
-        try:
-            request = requests.parse(raw or b"", wire=chain.wire, file_name=file_name)
-        except TrustError:
-            continue
-        if chain.owner(request.key_id) is None and taken is not _is_free(chain, request.name):
-            found_requests.append(request)
-    return sorted(found_requests, key=lambda request: (request.created, request.key_id))
-
-
-def _is_free(chain: Chain, name: str) -> bool:
-    known = chain.newest.agents.get(name)
-    return known.waits_for_key if known is not None else name not in chain.newest.groups
-
-
 def _pin_wire(
     settings: Settings, remote: str, checkpoint: tuple[int, bytes], *, agent: str, name: str, branch: str | None
 ) -> WireConfig:
@@ -173,7 +144,7 @@ def _check_free(settings: Settings, chain: Chain, agent: str, remote: str, check
     held = key_held(settings, chain.wire, agent)
     if held is not None and chain.owner(held.key_id) is not None:
         return
-    if not _is_free(chain, agent):
+    if not is_free(chain, agent):
         whose = "belongs to another key" if agent in newest.agents else "is a group's"
         raise UsageError(
             f"the name {agent!r} {whose} on this wire",

@@ -11,19 +11,17 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from wire import setup
-from wire.daemon import trusting
+from wire.daemon import asked, trusting
 from wire.daemon.site import Site
 from wire.errors import NotReached, TrustError, UsageError
 from wire.gitio import without_credentials
 from wire.keys import invitations as codes
+from wire.keys.alike import alike
 from wire.keys.invitations import Invitation
 from wire.keys.trust import Chain
 from wire.protocol.encoding import fingerprint
 from wire.protocol.names import check_name
-from wire.store import incidents
 from wire.store import invitations as given_out
-from wire.store.files import utc_now
 from wire.store.invitations import Given
 from wire.verbs.here import Here
 from wire.verbs.operating import Approval, approve
@@ -31,7 +29,6 @@ from wire.verbs.operating import Approval, approve
 TTL_SECONDS = 86_400.0
 PATIENCE_SECONDS = (2.0, 10.0)
 """Between two looks for the newcomer, at first and after a while."""
-_ALIKE = str.maketrans("01", "ol")
 
 
 class Invited(NamedTuple):
@@ -75,15 +72,11 @@ def invite(here: Here, name: str, *, role: str = "agent", ttl: float = TTL_SECON
     elif known is not None or name in newest.groups:
         whose = "belongs to an agent" if name in newest.agents else "is a group's"
         raise UsageError(f"the name {name!r} {whose} on this wire", reason="name-taken", next_step="wire trust show")
-    alike = tuple(
-        other
-        for other in (*newest.agents, *newest.groups)
-        if other != name and other.translate(_ALIKE) == name.translate(_ALIKE)
-    )
+    similar = alike(name, (*newest.agents, *newest.groups))
     pin = site.pin()
     held = _held(here, name)
     if held is not None and held[1].role == role and held[1].checkpoint == newest.checkpoint and not held[0].taken_by:
-        return Invited(name, held[0].code, held[1].expires, True, alike)
+        return Invited(name, held[0].code, held[1].expires, True, similar)
     made = codes.make(
         without_credentials(pin.remote),
         chain.documents[0].hash,
@@ -95,7 +88,7 @@ def invite(here: Here, name: str, *, role: str = "agent", ttl: float = TTL_SECON
     )
     code = codes.encode(made)
     given_out.save(here.places.invitations_dir, name, Given(code))
-    return Invited(name, code, made.expires, False, alike)
+    return Invited(name, code, made.expires, False, similar)
 
 
 def admit(here: Here, name: str) -> Approval | None:
@@ -116,20 +109,14 @@ def admit(here: Here, name: str) -> Approval | None:
     site = Site.open(here.settings, here.config)
     chain = trusting.fetched(site)
     enrolled = chain.newest.agents.get(name)
-    came = [
-        one
-        for one in setup.waiting_requests(site, chain)
-        if one.name == name and one.role == invitation.role and codes.holds(invitation, one.public, one.mac)
-    ]
+    came = asked.invited(site, chain, invitation)
     if enrolled is not None and not enrolled.waits_for_key:
         key = enrolled.keys[-1]
         _taken(here, name, given, key.id)
-        look_for_thieves(here, site, chain)
         return Approval(name, fingerprint(key.public), chain.newest.checkpoint)
     if not came:
         return None
     if len(came) > 1:
-        _used_twice(here, name, [one.fingerprint for one in came])
         raise TrustError(
             f"{len(came)} keys came with the code for {name!r}: somebody else had it. Nobody was enrolled",
             reason="code-used-twice",
@@ -145,23 +132,6 @@ def is_open(here: Here, name: str) -> bool:
     """Return whether an invitation for a name is good and was not used yet."""
     held = _held(here, name)
     return held is not None and not held[0].taken_by
-
-
-def look_for_thieves(here: Here, site: Site, chain: Chain) -> None:
-    """Raise an incident where another key came with a code that was used."""
-    late = [one for one in setup.waiting_requests(site, chain, taken=True) if one.mac is not None]
-    for one in late:
-        given = given_out.load(here.places.invitations_dir, one.name)
-        if given is None or given.taken_by in ("", one.key_id):
-            continue
-        try:
-            stolen = codes.holds(codes.parse(given.code), one.public, one.mac)
-        except ValueError:
-            continue
-        if stolen:
-            agent = chain.newest.agents.get(one.name)
-            known = [fingerprint(key.public) for key in agent.keys] if agent is not None else []
-            _used_twice(here, one.name, [*known, one.fingerprint])
 
 
 def wait(here: Here, invited: Invited, *, pause: Callable[[float], object] = time.sleep) -> Approval:
@@ -197,15 +167,3 @@ def _held(here: Here, name: str) -> tuple[Given, Invitation] | None:
 def _taken(here: Here, name: str, given: Given, key_id: str) -> None:
     if given.taken_by != key_id:
         given_out.save(here.places.invitations_dir, name, given._replace(taken_by=key_id))
-
-
-def _used_twice(here: Here, name: str, prints: list[str]) -> None:
-    incidents.raise_(
-        here.places.incidents_dir,
-        code="INVITED_TWICE",
-        scope="wire",
-        message=f"{len(prints)} keys asked to join with the one code for {name!r}: {', '.join(prints)}",
-        subject=name,
-        evidence={"fingerprints": prints},
-        now=utc_now(),
-    )

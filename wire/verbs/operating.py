@@ -1,12 +1,12 @@
 """Looking now, healing, and changing who may sign what."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from wire import setup
-from wire.daemon import beating, cycle, rotating, rounds, trusting
+from wire.daemon import asked, beating, cycle, rotating, rounds, trusting
 from wire.daemon import repair as repairing
 from wire.daemon.accounting import Accounting
 from wire.daemon.repair import Repaired
@@ -16,6 +16,7 @@ from wire.daemon.site import Site
 from wire.daemon.stamp import stamp
 from wire.errors import UsageError, WireError
 from wire.keys import fingerprints, keychange, keyfile
+from wire.keys.alike import alike
 from wire.keys.build import enroll, give_key, set_group
 from wire.keys.fingerprints import Meant
 from wire.keys.requests import Request, file_name
@@ -27,6 +28,22 @@ from wire.verbs.here import Here
 from wire.verbs.proposing import Pending, waits
 
 CYCLE_LOCK_SECONDS = 60.0
+
+
+class Asking(NamedTuple):
+    """Who asks to join, or for another key.
+
+    Attributes:
+        requests: those that were looked at.
+        more: how many more files stand there; whoever is named by `approve` is found among them all the same.
+        alike: names of the wire that one that is asked for looks like.
+        failure: why this is not of just now, None if it is.
+    """
+
+    requests: tuple[Request | Rotation, ...]
+    more: int
+    alike: Mapping[str, tuple[str, ...]]
+    failure: WireError | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +100,16 @@ def trust(here: Here) -> Chain:
     return _site(here).trust(here.pin())
 
 
-def waiting(here: Here) -> tuple[list[Request | Rotation], WireError | None]:
-    """Return who asks to join or for another key, by the last verified tip; and why that is not of just now, if so."""
+def waiting(here: Here) -> Asking:
+    """Return who asks to join or for another key, by the last verified tip."""
     site = _site(here)
     report = cycle.run(site, lock_timeout=CYCLE_LOCK_SECONDS)
     stamp(here.places, report)
-    from wire.verbs import inviting  # which approves, and so stands on this module
-
     chain = site.trust(site.pin())
-    inviting.look_for_thieves(here, site, chain)
-    return _asking(site, chain), report.failure
+    newcomers = asked.listed(site, chain)
+    names = (*chain.newest.agents, *chain.newest.groups)
+    similar = {one.name: found for one in newcomers.requests if (found := alike(one.name, names))}
+    return Asking((*newcomers.requests, *rotating.waiting(site, chain)), newcomers.more, similar, report.failure)
 
 
 def approve(
@@ -113,7 +130,7 @@ def approve(
     meant = fingerprints.parse(fingerprint) if fingerprint is not None else None
     site = _site(here)
     trusting.fetched(site)
-    requests = [one for one in _asking(site, site.trust(site.pin())) if one.name == name]
+    requests = _for_name(site, site.trust(site.pin()), name, meant)
     chosen = _choose(requests, name, meant)
     if meant is None and not confirm(chosen):
         raise UsageError(f"{name!r} was not approved; nothing was changed", reason="not-confirmed")
@@ -189,12 +206,17 @@ def _site(here: Here) -> Site:
     return Site.open(here.settings, here.config)
 
 
-def _asking(site: Site, chain: Chain) -> list[Request | Rotation]:
-    return [*setup.waiting_requests(site, chain), *rotating.waiting(site, chain)]
+def _for_name(site: Site, chain: Chain, name: str, meant: Meant | None) -> list[Request | Rotation]:
+    """Return who asks for a name; only the one that is meant, if that one does."""
+    rotations = [one for one in rotating.waiting(site, chain) if one.name == name]
+    exact = asked.of_name(site, chain, name, meant.fits) if meant is not None else []
+    return [*exact, *rotations] if exact else [*asked.of_name(site, chain, name), *rotations]
 
 
 def _choose(requests: Sequence[Request | Rotation], name: str, meant: Meant | None) -> Request | Rotation:
-    listed = ", ".join(f"{one.fingerprint} (asked {one.created})" for one in requests)
+    listed = ", ".join(f"{one.fingerprint} (asked {one.created})" for one in requests[: asked.PER_NAME])
+    if len(requests) > asked.PER_NAME:
+        listed += f", and {len(requests) - asked.PER_NAME} more"
     if not requests:
         raise UsageError(f"nobody asks to join as {name!r}", reason="no-request", next_step="wire trust requests")
     if meant is not None:
