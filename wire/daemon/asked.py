@@ -154,7 +154,7 @@ def twice(site: Site, chain: Chain, files: Mapping[str, str]) -> list[Finding]:
 
 
 def removable(site: Site, chain: Chain) -> list[str]:
-    """Return paths of requests at the verified tip that were answered, are none, or have waited for longer than `KEPT_SECONDS`."""
+    """Return paths of requests at the verified tip that were answered, are none, or are older than `KEPT_SECONDS`."""
     files, first = at_verified(site), seen(site)
     old = {name for name in files if time.time() - first.get(name, time.time()) > KEPT_SECONDS}
     gone = [name for name, raw in _read(site, files, files.keys() - old, ROTATION_MAX) if over(chain, name, raw)]

@@ -18,7 +18,6 @@ from wire.gitio import without_credentials
 from wire.keys import invitations as codes
 from wire.keys.alike import alike
 from wire.keys.invitations import Invitation
-from wire.keys.trust import Chain
 from wire.protocol.encoding import fingerprint
 from wire.protocol.names import check_name
 from wire.store import invitations as given_out
