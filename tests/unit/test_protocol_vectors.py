@@ -10,8 +10,8 @@ import pytest
 from support import second, second_forms, second_presence
 from vectors import generate
 from vectors.forge import expand
-from wire.errors import TrustError
-from wire.keys import proposals, requests, roots, rotations
+from wire.errors import TrustError, WireError
+from wire.keys import exhibits, proposals, requests, roots, rotations, weighing
 from wire.keys.fingerprints import words
 from wire.keys.trust import Chain
 from wire.protocol import chain, encoding, line, names, presence, strictjson
@@ -378,3 +378,25 @@ def test_presences(vector: dict[str, Any]) -> None:
 
     assert refusal(judge) == vector["verdict"]
     assert second_presence.presence(raw, public) == vector["verdict"]
+
+
+@vectors("evidence.json")
+def test_evidence(vector: dict[str, Any]) -> None:
+    proved: list[str] = []
+
+    def judge() -> None:
+        found = exhibits.read(expand(vector["evidence"]))
+        chain = Chain.replay(found.trust)
+        assert chain.passes(*encoding.parse_checkpoint(FILES["evidence.json"]["checkpoint"]))
+        if chain.wire != found.wire:
+            raise TrustError("another wire's", reason="wrong-wire")
+        assert exhibits.write(found) == expand(vector["evidence"])
+        proved.extend(one.code for one in weighing.weigh(found.exhibits, chain).proved)
+
+    try:
+        judge()
+        verdict = "ok"
+    except WireError as error:
+        verdict = error.reason
+    assert verdict == vector["verdict"]
+    assert sorted(proved) == vector.get("proved", [])

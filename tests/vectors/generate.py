@@ -4,7 +4,16 @@ import json
 from pathlib import Path
 from typing import Any
 
-from vectors import make_lines, make_presence, make_proposals, make_rotations, make_small, make_trust, make_walks
+from vectors import (
+    make_evidence,
+    make_lines,
+    make_presence,
+    make_proposals,
+    make_rotations,
+    make_small,
+    make_trust,
+    make_walks,
+)
 
 FOLDER = Path(__file__).parent
 
@@ -23,6 +32,7 @@ def files() -> dict[str, str]:
         "rotations.json": make_rotations.make(),
         "proposals.json": make_proposals.make(),
         "presence.json": make_presence.make(),
+        "evidence.json": make_evidence.make(),
     }
     return {name: text(content) for name, content in made.items()}
 
