@@ -36,13 +36,15 @@ FLOORS: dict[str, frozenset[str]] = {
     "api": _UPPER | {"verbs"},
     "checking": _UPPER | {"verbs"},
     "governing": _UPPER | {"verbs"},
+    "keeping": _UPPER | {"verbs", "api"},
     "systemd": _UPPER | {"verbs"},
     "hooks": _UPPER | {"verbs", "api"},
     "mcp": _UPPER | {"verbs", "api"},
     "surfacing": _UPPER | {"verbs", "api"},
     "demo": frozenset({"errors"}),
     "doctor": _UPPER | {"verbs", "systemd", "hooks"},
-    "cli": _UPPER | {"verbs", "api", "checking", "governing", "systemd", "hooks", "mcp", "surfacing", "demo", "doctor"},
+    "cli": _UPPER
+    | {"verbs", "api", "checking", "governing", "keeping", "systemd", "hooks", "mcp", "surfacing", "demo", "doctor"},
     "__init__": frozenset({"errors", "api"}),
     "__main__": frozenset({"cli", "hooks"}),
 }

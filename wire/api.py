@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from wire.verbs.inbox import Inbox, Picked
     from wire.verbs.inviting import Invited
     from wire.verbs.look import Item
-    from wire.verbs.operating import Approval, Asking, Grouped
+    from wire.verbs.operating import Approval, Asking, Grouped, LocalKey
     from wire.verbs.owed import Overdue, Owed
     from wire.verbs.reading import Filters, Held, Reading
     from wire.verbs.receipts import Traced
@@ -405,8 +405,8 @@ class Wire:
 
         return operating.define_group(self.here, name, members)
 
-    def local_keys(self) -> list[tuple[str, str, str, str]]:
-        """Return (kind, name, fingerprint, path) of this machine's keys."""
+    def local_keys(self) -> "list[LocalKey]":
+        """Return this machine's keys; their private parts stay where they are."""
         from wire.verbs import operating
 
         return operating.local_keys(self.here)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from wire.daemon.site import Site
+from wire.daemon.status import LOCKED
 from wire.errors import WireError
 from wire.gitio import OLDEST_GIT, Git, GitFailed, redact_url
 from wire.hooks import githook, installer, sessions
@@ -24,6 +25,7 @@ from wire.store import config as configs
 from wire.store import surfaces
 from wire.store.config import WireConfig
 from wire.store.paths import Settings
+from wire.store.progress import Progress
 from wire.systemd import service, surroundings, unit
 from wire.systemd.state import look
 from wire.systemd.unit import Origin
@@ -37,6 +39,8 @@ LEAST_FREE = 32 << 20
 CLOCK_SLACK = 120.0
 EARLIEST = 1767225600.0
 """2026-01-01: no clock that is right shows less."""
+
+_UNLOCK = "wire service install --passphrase-file FILE"
 
 Verdict = Literal["ok", "note", "wrong"]
 
@@ -168,19 +172,22 @@ def _wire(settings: Settings, wire: WireConfig) -> Iterator[Check]:
         yield Check(f"{wire.name}: pin and trust", "ok", f"wire {pin.wire}, trust {chain.newest.checkpoint}")
         for agent in wire.agents:
             try:
-                key_id = site.signer(agent, pin.wire).key_id
+                signer = site.signer(agent, pin.wire)
             except WireError as error:
                 yield _wrong(f"{wire.name}: key of {agent}", error)
                 continue
-            known = chain.key(agent, key_id)
+            known = chain.key(agent, signer.key_id)
             if known is None:
                 changed = agent in chain.newest.agents
                 waits = f"{'a new key, ' if changed else ''}not approved yet; its messages wait here"
                 yield Check(f"{wire.name}: key of {agent}", "note", waits, f"elsewhere: wire trust approve {agent}")
             elif known.status != "active":
                 yield Check(f"{wire.name}: key of {agent}", "wrong", f"the trust has it as {known.status}")
+            elif signer.locked and agent in Progress.load(site.places).locked.split():
+                yield Check(f"{wire.name}: key of {agent}", "wrong", f"locked: {LOCKED}", _UNLOCK)
             else:
-                yield Check(f"{wire.name}: key of {agent}", "ok", f"active, {key_id}")
+                guarded = ", with a passphrase" if signer.locked else ""
+                yield Check(f"{wire.name}: key of {agent}", "ok", f"active, {signer.key_id}{guarded}")
     yield _remote(site, wire)
     yield _hook(settings, wire)
     if wire.notify or wire.drop:

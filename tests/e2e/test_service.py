@@ -300,6 +300,51 @@ def test_who_starts_it_by_hand_is_not_held_up_by_earlier_failures(serviced: Serv
     assert "daemon-reload" in serviced.service("status", check=False).stderr
 
 
+def test_a_passphrase_comes_as_a_credential(serviced: Serviced) -> None:
+    word = serviced.mac.home / "a word, 100 % mine"
+    word.write_text("correct horse battery\n")
+    serviced.mac.wire("keys", "passphrase", "--stdin", input="correct horse battery\n")
+    loose = serviced.service("install", "--passphrase-file", word, check=False)
+    assert loose.status == 2
+    assert "chmod 600" in loose.stderr
+    word.chmod(0o600)
+
+    # Without it the service runs, and says what it cannot do.
+    done = serviced.mac.json("service", "install")
+    assert done["running"]
+    assert any("--passphrase-file" in note for note in done["notes"])
+    eventually(lambda: "key of mac is locked" in serviced.mac.wire("status", check=False).stdout, what="it says so")
+
+    # With it, by an option once; afterwards the unit keeps it.
+    done = serviced.mac.json("service", "install", "--passphrase-file", word)
+    assert (done["action"], done["running"]) == ("updated", True)
+    assert not [note for note in done["notes"] if "passphrase" in note]
+    assert serviced.mac.json("service", "install")["action"] == "unchanged"
+    assert b"correct horse" not in serviced.unit_file.read_bytes()
+
+    def well() -> bool:
+        return "locked" not in serviced.mac.wire("status", check=False).stdout
+
+    eventually(well, what="the service opens the key")
+    silent = serviced.team.remote.git("rev-parse", "refs/wire/presence/mac")
+    serviced.mac.wire("state", "busy")
+    eventually(
+        lambda: serviced.team.remote.git("rev-parse", "refs/wire/presence/mac") != silent,
+        timeout=40,
+        what="a presence that the service signed",
+    )
+    for file in ("environ", "cmdline"):
+        assert b"correct horse" not in Path(f"/proc/{serviced.pid()}/{file}").read_bytes()
+
+    # The file is gone at the next start: the service is there all the same.
+    word.unlink()
+    serviced.service("restart")
+    assert serviced.show("ActiveState") == "active"
+    eventually(lambda: not well(), what="it says so again")
+    assert serviced.mac.json("service", "install", "--passphrase-file", "")["action"] == "updated"
+    assert b"Credential" not in serviced.unit_file.read_bytes()
+
+
 def test_lingering_is_told_with_the_command(serviced: Serviced) -> None:
     command = "loginctl enable-linger root"
     unknown = serviced.service("install", "--no-start")

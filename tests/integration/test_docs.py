@@ -38,9 +38,15 @@ ELSEWHERE = {
     "pytest tests/unit": ("Makefile", "$(BIN)/pytest"),
     "pipx install .": ("Makefile", "$(PIP_INSTALL) dist/*.whl"),
     "wire service install": ("tests/e2e/test_service.py", '"service", "install"'),
+    "wire service install --passphrase-file ~/.config/wire-passphrase": (
+        "tests/e2e/test_service.py",
+        '"service", "install", "--passphrase-file", word',
+    ),
+    "wire keys passphrase": ("tests/integration/test_passphrases.py", '["keys", "passphrase"], [WORD'),
+    "wire keys passphrase --root": ("tests/integration/test_passphrases.py", 'lock(team.mac, WORD, "--root")'),
 }
-"""Commands that would test the tests, install from the network, or need a service manager; and what does it instead:
-a file, and words in it."""
+"""Commands that would test the tests, install from the network, or need a service manager or a terminal; and what
+does it instead: a file, and words in it."""
 
 ENDLESS = {"wire tail -f"}
 """Commands that go on until they are stopped."""
@@ -252,7 +258,7 @@ def test_the_runbook_for_keys(team):
             laptop.wire("sync", check=False)
         readers.run(command)
         ran.append(command.text)
-    assert len(ran) == 27
+    assert len(ran) == 30
     keys = mac.json("trust", "show", "--wire", "hub")["agents"]["spark"]
     assert keys["status"] == "removed"
     assert [key["status"] for key in keys["keys"]] == ["retired", "revoked", "revoked", "revoked"]

@@ -31,11 +31,13 @@ _PROGRAMS = (Path("/usr/lib/systemd/systemd"), Path("/lib/systemd/systemd"))
 _NUMBERS = itertools.count()
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
+# As on a booted system, /run is shared below: systemd mounts credentials in a namespace of its own.
 # The shell stays as the first process of the namespace: systemd refuses to be a user manager as that, and somebody has
 # to wait for orphans.
 _INSIDE = """
 set -e
 mount -t tmpfs -o mode=755 tmpfs /run
+mount --make-rshared /run
 mount -t tmpfs -o mode=755 tmpfs /var/lib/systemd
 mkdir -p /run/systemd/system "$XDG_RUNTIME_DIR"
 chmod 700 "$XDG_RUNTIME_DIR"

@@ -486,13 +486,13 @@ def _shows_nothing(error: IdentityError) -> None:
 
 @given(at=st.integers(0, len(RAW) - 1), flip=st.integers(1, 255))
 def test_a_changed_byte_never_gives_another_key(at: int, flip: int) -> None:
-    found = keyfile._parse(RAW[:at] + bytes([RAW[at] ^ flip]) + RAW[at + 1 :])
-    assert found is None or found.signer.public == Signer(SEED).public
+    found = keyfile._parse(RAW[:at] + bytes([RAW[at] ^ flip]) + RAW[at + 1 :], "k", {})
+    assert found is None or found[0].signer.public == Signer(SEED).public
 
 
 @given(st.binary(max_size=400))
 def test_junk_is_no_key(data: bytes) -> None:
-    assert keyfile._parse(data) is None
+    assert keyfile._parse(data, "k", {}) is None
 
 
 # Not shown, and not dear

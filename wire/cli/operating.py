@@ -5,6 +5,7 @@ import click
 from wire.cli.common import choosing, json_option, wire_of
 from wire.cli.console import flush, leave, say, say_json, warn
 from wire.daemon.report import Report
+from wire.daemon.status import LOCKED
 from wire.errors import DONE, IDENTITY, INTEGRITY
 
 
@@ -51,6 +52,7 @@ def _tell(report: Report, as_json: bool) -> None:
                 "received": received,
                 "pushed": report.pushed,
                 "waiting": report.waiting,
+                "locked": list(report.locked),
                 "incidents": [{"id": one.id, "code": one.code, "scope": one.scope} for one in report.raised],
                 "frozen": report.frozen and report.frozen.code,
                 "failure": report.failure and report.failure.as_json(),
@@ -63,6 +65,8 @@ def _tell(report: Report, as_json: bool) -> None:
     for agent, count in report.waiting.items():
         if count:
             warn(f"{agent} is not approved yet, {count} message(s) wait here")
+    for agent in report.locked:
+        warn(f"the key of {agent} is locked: {LOCKED}")
     last_word = report.failure.message if report.failure is not None and not as_json else None
     for incident in report.raised:
         what = f": {incident.message}" if incident.message != last_word else ""

@@ -17,13 +17,14 @@ def service() -> None:
 @service.command()
 @click.option("--no-start", is_flag=True, help="Install and enable it; do not start it now.")
 @click.option("--force", is_flag=True, help="Replace a unit that was edited; it is kept beside the new one.")
+@click.option("--passphrase-file", metavar="FILE", help="Its first line opens the agents' keys; '' for no file.")
 @json_option
 @click.pass_context
-def install(ctx: click.Context, no_start: bool, force: bool, as_json: bool) -> None:
+def install(ctx: click.Context, no_start: bool, force: bool, passphrase_file: str | None, as_json: bool) -> None:
     """Install the service and start it; doing it again brings it up to date."""
     from wire.systemd import service as verbs
 
-    done = verbs.install(settings_of(ctx), start=not no_start, force=force)
+    done = verbs.install(settings_of(ctx), start=not no_start, force=force, passphrase_file=passphrase_file)
     if as_json:
         say_json(
             {

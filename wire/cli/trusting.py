@@ -6,6 +6,7 @@ import click
 
 from wire.cli.common import choosing, json_option, wire_of
 from wire.cli.console import flush, leave, safe, say, say_json, warn
+from wire.cli.passphrasing import passphrase
 from wire.cli.proposing import pending, propose, say_proposed, sign, with_proposal
 from wire.cli.rekeying import reissue, revoke, rotate
 from wire.cli.rooting import key_root, root
@@ -173,6 +174,7 @@ def keys() -> None:
 keys.add_command(key_root)
 keys.add_command(rotate)
 keys.add_command(reissue)
+keys.add_command(passphrase)
 
 
 @keys.command("list")
@@ -181,11 +183,11 @@ keys.add_command(reissue)
 @click.pass_context
 def list_keys(ctx: click.Context, as_json: bool) -> None:
     """List this machine's keys."""
-    for kind, name, shown, path in wire_of(ctx).local_keys():
+    for kind, name, shown, path, locked in wire_of(ctx).local_keys():
         if as_json:
-            say_json({"kind": kind, "name": name, "fingerprint": shown, "path": path})
+            say_json({"kind": kind, "name": name, "fingerprint": shown, "path": path, "passphrase": locked})
         else:
-            say(f"{kind} {name} {shown} {path}")
+            say(f"{kind} {name} {shown} {path}" + (" (passphrase)" if locked else ""))
 
 
 @keys.command("show")
@@ -201,7 +203,7 @@ def show_key(ctx: click.Context, name: str | None, as_json: bool) -> None:
     if not found:
         raise UsageError(f"this machine holds no key {wanted[:64]!r}", reason="key-unknown", next_step="wire keys list")
     chain = wire.trust()
-    for kind, owner, shown, path in found:
+    for kind, owner, shown, path, locked in found:
         if kind == "root":
             status = "root" if shown in [print_of(root) for root in chain.newest.roots] else "not a root"
         else:
@@ -209,9 +211,11 @@ def show_key(ctx: click.Context, name: str | None, as_json: bool) -> None:
             keys_held = held.keys if held is not None else ()
             status = next((key.status for key in keys_held if print_of(key.public) == shown), "not approved yet")
         if as_json:
-            say_json({"kind": kind, "name": owner, **_named(shown), "path": path, "status": status})
+            about = {"kind": kind, "name": owner, **_named(shown), "path": path, "status": status}
+            say_json({**about, "passphrase": locked})
         else:
-            say(f"{kind} {owner}\n  {shown}\n  {words(shown)}\n  {status}\n  {path}")
+            guarded = ", with a passphrase" if locked else ""
+            say(f"{kind} {owner}\n  {shown}\n  {words(shown)}\n  {status}{guarded}\n  {path}")
 
 
 def _named(fingerprint: str) -> dict[str, str]:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wire.daemon.findings import WIRE
-from wire.daemon.site import Site
+from wire.daemon.site import Site, able
 from wire.gitio import GitFailed
 from wire.protocol import strictjson
 from wire.protocol.chain import Position, lines_of
@@ -52,7 +52,7 @@ def announce(site: Site, now: str) -> list[str]:
         return []
     pin = site.pin()
     chain = site.trust(pin)
-    signers, _ = site.approved(chain)
+    signers = able(site.approved(chain)[0])
     if not signers:
         return []
     agent = next(iter(signers))

@@ -22,7 +22,7 @@ from wire.protocol.chain import Position, lines_of, step
 from wire.protocol.encoding import LINE_TYPE, Signer, verify
 from wire.protocol.line import Line, LineError, head, parse, seal_again
 from wire.protocol.names import segment_name, valid_channel
-from wire.store import amend, journal, mending
+from wire.store import amend, incidents, journal, mending
 from wire.store.journal import Held
 from wire.store.mending import Inspection
 from wire.store.segments import follow
@@ -180,7 +180,8 @@ def cut_back(
                 )
             amend.replace_from(held, keep, issued)
     except (StoreError, IdentityError, UsageError) as error:
-        tell(Finding("CORRUPT", channel, f"the journal of {channel} could not be cut at line {keep.seq}: {error}"))
+        code = "KEY" if isinstance(error, IdentityError) else "CORRUPT"
+        tell(Finding(code, channel, f"the journal of {channel} could not be cut at line {keep.seq}: {error}"))
 
 
 def _channels(site: Site, local: Collection[str], ends: Mapping[str, Position]) -> list[str]:
@@ -252,6 +253,12 @@ def _put_right(site: Site, chain: Chain, channel: str, end: Position, signer: Si
     except StoreError as error:
         collected.findings.append(Finding("CORRUPT", channel, f"the journal of {channel} cannot be used: {error}"))
         return end
+    except IdentityError as error:
+        # They stay where they are until the key can sign.
+        why = f"lines of {channel} behind line {end.seq} have to be signed again: {error}"
+        collected.findings.append(Finding("KEY", channel, why, next_step=error.next_step))
+        return end
+    incidents.end(site.places.incidents_dir, "KEY", channel)
     damaged = len(raws) - len(ours)
     if damaged:
         why = f"{damaged} line(s) of {channel} behind line {end.seq} were damaged here before anybody had them"

@@ -29,7 +29,7 @@ from wire.daemon.presence import Voices
 from wire.daemon.publish import heal_plan, plan, push, subject, write
 from wire.daemon.races import RaceLost, gave_up, racing
 from wire.daemon.report import Report
-from wire.daemon.site import INCOMING_REF, OUTGOING_REF, VERIFIED_REF, Site
+from wire.daemon.site import INCOMING_REF, OUTGOING_REF, VERIFIED_REF, Site, able
 from wire.daemon.taking import take
 from wire.daemon.tidy import tidy_where_needed
 from wire.daemon.verify import Verifier
@@ -98,7 +98,7 @@ class _Cycle:
         self.signers, self.unusable = site.approved(self.chain)
         self.blobs = site.blobs
         self.accepted = site.accepted(self.pin)
-        self.report = Report()
+        self.report = Report(locked=tuple(self.signers.keys() - able(self.signers)))
         self.findings: list[Finding] = []
         self._ready: tuple[str, str] | None = None
         for agent, why in self.unusable.items():

@@ -16,7 +16,7 @@ from wire.daemon.accepted import Accepted
 from wire.daemon.beating import Beat, Promise
 from wire.daemon.findings import WIRE, Finding
 from wire.daemon.hearing import Tell
-from wire.daemon.site import Site
+from wire.daemon.site import Site, able
 from wire.errors import WireError
 from wire.keys.trust import Chain
 from wire.protocol.encoding import Signer
@@ -52,7 +52,7 @@ class Voices:
         if self._promise is None:
             return 0
         try:
-            return beating.heartbeats(self._site, pin, signers, self._promise)
+            return beating.heartbeats(self._site, pin, able(signers), self._promise)
         except WireError as error:
             self._tell(Finding("CORRUPT", WIRE, f"a line that shows life could not be stored: {error}", {}, "alive"))
             return 0
@@ -79,7 +79,7 @@ class Voices:
         """Return our presences that are due, see `beating.ready`."""
         if self._promise is None:
             return []
-        return beating.ready(self._site, pin, chain, signers, self._promise, riding=riding)
+        return beating.ready(self._site, pin, chain, able(signers), self._promise, riding=riding)
 
     def alone(self, pin: Pin, chain: Chain, signers: Mapping[str, Signer]) -> int:
         """Publish the presences that are due by themselves, and return how many the remote took."""

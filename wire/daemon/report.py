@@ -38,6 +38,7 @@ class Report:
         beats: how many presences were pushed by themselves.
         pushed_at: when the remote last took a push of this cycle, seconds of the epoch.
         waiting: lines of agents that are not approved yet.
+        locked: agents whose key could not sign, since no passphrase was at hand.
         raised: incidents that are new or were counted again.
         failure: why the remote was not reached or refused; None when fetch and push went well.
         frozen: why nothing is accepted or published.
@@ -53,6 +54,7 @@ class Report:
     beats: int = 0
     pushed_at: float | None = None
     waiting: dict[str, int] = field(default_factory=dict)
+    locked: tuple[str, ...] = ()
     raised: list[Incident] = field(default_factory=list)
     failure: WireError | None = None
     frozen: Frozen | None = None

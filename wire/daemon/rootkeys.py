@@ -26,7 +26,7 @@ def root_signer(site: Site, wire: str) -> Signer:
     Raises:
         IdentityError: there is none here, or it cannot be used.
     """
-    return keyfile.load_for(root_path(site, wire), name="root", kind="root", wire=wire)
+    return keyfile.load_for(root_path(site, wire), name="root", kind="root", wire=wire, environ=site.settings.environ)
 
 
 def signed_for(site: Site, version: int) -> tuple[bytes, bytes] | None:

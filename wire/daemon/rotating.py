@@ -25,7 +25,7 @@ from wire.protocol.chain import SEGMENT_MAX, Position, lines_of
 from wire.protocol.encoding import Signer
 from wire.protocol.line import parse
 from wire.store import journal
-from wire.store.files import utc_now
+from wire.store.files import locked, utc_now
 from wire.store.segments import numbers, read_part
 
 _LOCK_SECONDS = 60.0
@@ -88,8 +88,10 @@ def begin(site: Site, chain: Chain, agent: str) -> Change:
             next_step="wire trust show",
         )
     path = keyfile.key_path(site.settings.keys_dir, wire=chain.wire, kind="agent", name=agent)
-    loose = site.settings.environ.get("WIRE_ALLOW_LOOSE_KEYS") == "1"
-    new = keychange.change(path, name=agent, wire=chain.wire, allow_loose=loose)
+    environ = site.settings.environ
+    loose = environ.get("WIRE_ALLOW_LOOSE_KEYS") == "1"
+    with locked(site.places.lock("keys"), what="the key files of this wire", timeout=_LOCK_SECONDS):
+        new = keychange.change(path, name=agent, wire=chain.wire, allow_loose=loose, environ=environ)
     return Change(new, signer if key.status == ACTIVE else None)
 
 
@@ -169,10 +171,10 @@ def publish_due(site: Site) -> list[str]:
                 continue
             chain = site.trust(pin)
             change = under_way(site, chain, agent)
+            if change is not None and publish(site, chain, agent, change):
+                due.append(agent)
         except IdentityError:
             continue  # the cycle has told of it
-        if change is not None and publish(site, chain, agent, change):
-            due.append(agent)
     return due
 
 

@@ -22,7 +22,7 @@ from wire.store.files import store_error, utc_now
 SUBJECT = "local"
 """What tells these incidents from those of the remote."""
 
-_CODES = ("CORRUPT", "DISK_FULL", "UNKNOWN", "CLONE_STATE")
+_CODES = ("CORRUPT", "KEY", "DISK_FULL", "UNKNOWN", "CLONE_STATE")
 
 
 def run(
@@ -88,6 +88,7 @@ def _add(report: Report, more: Report) -> None:
     report.alive += more.alive
     report.beats += more.beats
     report.waiting = more.waiting
+    report.locked = more.locked
     report.raised += more.raised
     report.failure = more.failure
     report.frozen = more.frozen
@@ -98,6 +99,8 @@ def _note(site: Site, error: WireError) -> None:
         code = "DISK_FULL"
     elif isinstance(error, GitFailed):
         code = TROUBLE.get(error.kind, "UNKNOWN")
+    elif error.reason in ("key-locked", "passphrase-wrong"):
+        code = "KEY"
     elif isinstance(error, StoreError | TrustError | IdentityError):
         code = "CORRUPT"
     else:

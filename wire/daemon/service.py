@@ -34,6 +34,7 @@ from wire.daemon.network import Routes
 from wire.daemon.notify import ALIVE, READY, STOPPING, VARIABLES, Notifier
 from wire.daemon.worker import Worker
 from wire.errors import DONE, Busy, Corrupt, StoreError, WireError
+from wire.keys import passphrases
 from wire.store import config as configs
 from wire.store import pin as pins
 from wire.store.config import WireConfig
@@ -83,6 +84,7 @@ def run(settings: Settings, log: Log, companions: Companions = lambda settings, 
         Busy: reason `daemon-running`: another daemon serves this machine, or one of the wires.
         Corrupt: the configuration cannot be read.
     """
+    passphrases.never_ask()
     notifier = Notifier(settings.environ, os.getpid())
     children = {name: value for name, value in settings.environ.items() if name not in VARIABLES}
     for name in VARIABLES:

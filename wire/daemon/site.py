@@ -11,7 +11,7 @@ by its hash, or is compared with the disk.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -155,11 +155,13 @@ class Site:
         """Return a local agent's key.
 
         Raises:
-            IdentityError: it is missing, readable by others, damaged, or another agent's.
+            IdentityError: it is missing, readable by others, damaged, or another agent's. One that has a passphrase is
+                returned all the same, and raises when it is to sign and none is at hand; see `able`.
         """
         path = keyfile.key_path(self.settings.keys_dir, wire=wire, kind="agent", name=agent)
         loose = self.settings.environ.get("WIRE_ALLOW_LOOSE_KEYS") == "1"
-        return keyfile.load_for(path, name=agent, kind="agent", wire=wire, allow_loose=loose)
+        environ = self.settings.environ
+        return keyfile.load_for(path, name=agent, kind="agent", wire=wire, allow_loose=loose, environ=environ)
 
     def approved(self, chain: Chain) -> tuple[dict[str, Signer], dict[str, IdentityError]]:
         """Return the keys of those local agents that the trust vouches for, and why others cannot be used.
@@ -197,7 +199,7 @@ class Site:
 
         path = keyfile.key_path(self.settings.keys_dir, wire=wire, kind="agent", name=agent)
         loose = self.settings.environ.get("WIRE_ALLOW_LOOSE_KEYS") == "1"
-        return keychange.former(path, name=agent, wire=wire, allow_loose=loose)
+        return keychange.former(path, name=agent, wire=wire, allow_loose=loose, environ=self.settings.environ)
 
     def local(self, chain: Chain) -> frozenset[str]:
         """Return the agents whose folders this machine writes: not one whose name the trust gives to another key.
@@ -216,6 +218,16 @@ class Site:
             except IdentityError:
                 mine.add(agent)
         return frozenset(mine)
+
+
+def able(signers: Mapping[str, Signer]) -> dict[str, Signer]:
+    """Return those keys that can sign now: not one whose passphrase this process has no way to."""
+    found = {}
+    for agent, signer in signers.items():
+        with suppress(IdentityError):
+            signer.ready()
+            found[agent] = signer
+    return found
 
 
 def name_taken(chain: Chain, agent: str, signer: Signer) -> IdentityError:

@@ -4,6 +4,7 @@ import time
 from typing import Any
 
 from wire.daemon.report import Report
+from wire.store.files import is_locked
 from wire.store.paths import WirePlaces
 from wire.store.progress import Progress
 
@@ -24,6 +25,8 @@ def stamp(places: WirePlaces, report: Report, **more: Any) -> Progress:
         failure_text=report.failure.message if report.failure is not None else "",
         failing_since=(before.failing_since or now) if failing else None,
         waiting=sum(report.waiting.values()),
+        # What a shell beside a daemon was not given says nothing of the daemon.
+        locked=" ".join(sorted(report.locked)) if more or not is_locked(places.lock("daemon")) else before.locked,
         **more,
     )
     after.save(places)

@@ -23,6 +23,10 @@ from wire.store.presences import Refusal
 from wire.store.progress import ALIVE_SECONDS, Progress
 
 RUNNING, STUCK, STOPPED = "running", "stuck", "stopped"
+LOCKED = (
+    "no passphrase was at hand, so that no presence, receipt, notice or line is signed in its name; all is fetched and "
+    "verified, and what was signed goes out"
+)
 
 
 class Owed(NamedTuple):
@@ -117,6 +121,9 @@ def judge(seen: Snapshot, now: float) -> Status:
     if not progress.looked(now):
         troubles.append("the remote was not reached lately")
         status = REMOTE
+    for agent in progress.locked.split():
+        troubles.append(f"the key of {agent} is locked: {LOCKED} (wire service install --passphrase-file FILE)")
+        status = status or FAILED
     if pin.frozen is not None:
         troubles.append(f"publishing and accepting are frozen since {pin.frozen.since} ({pin.frozen.code})")
     troubles += [f"{channel} accepts nothing: two valid lines claim one place" for channel in pin.forks]

@@ -51,7 +51,7 @@ def change(
 
 
 def root_of(site: Site, chain: Chain) -> Signer:
-    """Return this machine's root key, which must be one of those in force.
+    """Return this machine's root key, which must be one of those in force, opened: a person may be asked.
 
     Raises:
         IdentityError: as `root_signer`.
@@ -64,6 +64,7 @@ def root_of(site: Site, chain: Chain) -> Signer:
             f"{chain.newest.version}; it cannot change the trust",
             reason="not-a-root",
         )
+    signer.ready(ask=True)
     return signer
 
 

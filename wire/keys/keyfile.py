@@ -5,6 +5,9 @@ clone:
 
     {"v":1,"kind":"agent","name":"mac","wire":"<32 hex>","public":"<44 base64>","secret":"<44 base64>"}
 
+or, with a passphrase, the members of `locked.MEMBERS` in place of the last. Such a key is loaded without it, and opened
+when it signs.
+
     signer = create(path, name="mac", kind="agent", wire=wire)
     signer = load_for(path, name="mac", kind="agent", wire=wire)
 
@@ -16,7 +19,8 @@ Rules that it keeps:
 - no message, representation or chained exception holds what the file holds.
 
 The `reason` of an `IdentityError` is one of `key-missing`, `key-exists`, `key-permissions`, `key-owner`,
-`key-not-a-file`, `key-corrupt`, `key-mismatch`, `key-unreadable`, `key-unwritable`.
+`key-not-a-file`, `key-corrupt`, `key-mismatch`, `key-unreadable`, `key-unwritable`; of a key that is to sign also
+`key-locked` and `passphrase-wrong`.
 """
 
 import contextlib
@@ -24,11 +28,12 @@ import errno
 import os
 import re
 import stat
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from wire.errors import DiskFull, IdentityError, WireError
 from wire.protocol import strictjson
-from wire.protocol.encoding import PUBLIC_BYTES, SEED_BYTES, Signer, b64, new_seed, unb64
+from wire.protocol.encoding import PUBLIC_BYTES, SEED_BYTES, Signer, b64, new_seed, unb64, valid_public
 from wire.protocol.names import valid_name
 
 AGENT = "agent"
@@ -36,7 +41,8 @@ ROOT = "root"
 KINDS = (AGENT, ROOT)
 
 _KEYFILE_MAX = 4_096
-_MEMBERS = ("v", "kind", "name", "wire", "public", "secret")
+_COMMON = ("v", "kind", "name", "wire", "public")
+_MEMBERS = (*_COMMON, "secret")
 _WIRE = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _OTHERS = 0o077
 # Where a hard link cannot be made (FAT, some network and FUSE file systems), the file is made in its place at once.
@@ -59,7 +65,14 @@ def key_path(keys_dir: str, *, wire: str, kind: str, name: str) -> str:
 
 
 def create(
-    path: str, *, name: str, kind: str, wire: str, seed: bytes | None = None, allow_loose: bool = False
+    path: str,
+    *,
+    name: str,
+    kind: str,
+    wire: str,
+    seed: bytes | None = None,
+    passphrase: bytes | None = None,
+    allow_loose: bool = False,
 ) -> Signer:
     """Make a key and its file, durable when this returns.
 
@@ -69,6 +82,7 @@ def create(
         kind: `agent` or `root`.
         wire: the wire's id, 32 hex digits.
         seed: 32 bytes to make the key from, where the key had to exist before the wire's id did; else fresh ones.
+        passphrase: what is to open it, None for nothing.
         allow_loose: accept a folder that others can enter, for file systems that keep no modes.
 
     Raises:
@@ -80,8 +94,7 @@ def create(
         raise ValueError(f"no key can be made for the {kind!r} {name!r} on wire {wire!r}")
     secret = new_seed() if seed is None else seed
     signer = Signer(secret)
-    members = (1, kind, name, wire, b64(signer.public), b64(secret))
-    data = strictjson.dumps(dict(zip(_MEMBERS, members, strict=True))) + b"\n"
+    data = _written(KeyFile(kind, name, wire, signer), secret, passphrase)
     path = os.path.abspath(path)
     folder = os.path.dirname(path)
     try:
@@ -124,18 +137,59 @@ def move(path: str, to: str) -> None:
         raise _unwritable(to, error) from error
 
 
+def relock(path: str, old: bytes | None, new: bytes | None, *, allow_loose: bool = False) -> None:
+    """Put a key file in the place of one under another passphrase, in one step and durably; no copy is left.
+
+    Args:
+        old: what opens it now, None where nothing has to.
+        new: what is to open it, None for nothing.
+
+    Raises:
+        IdentityError: `passphrase-wrong`, and see `read`; the file is as it was.
+        DiskFull: it did not fit; the file is as it was.
+    """
+    found, members = _read(path, allow_loose)
+    if found.signer.locked:
+        from wire.keys import locked
+
+        sealed = locked.parse(members)
+        seed = sealed.open(old) if sealed is not None and old is not None else None
+    else:
+        seed = unb64(members["secret"], SEED_BYTES)
+    if seed is None or Signer(seed).public != found.signer.public:
+        raise IdentityError(
+            f"{path} opens by another passphrase; it was left as it is",
+            reason="passphrase-wrong",
+            details={"path": path},
+        )
+    folder, base = os.path.split(os.path.abspath(path))
+    made = os.path.join(folder, f".{base}.{os.urandom(8).hex()}.new")
+    try:
+        _write(made, _written(found, seed, new))
+        try:
+            os.rename(made, path)
+        except BaseException:
+            os.unlink(made)
+            raise
+        _sync_folder(folder)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
 def load(path: str, *, allow_loose: bool = False) -> Signer:
     """Return the key of a file; see `read`."""
     return read(path, allow_loose=allow_loose).signer
 
 
-def load_for(path: str, *, name: str, kind: str, wire: str, allow_loose: bool = False) -> Signer:
+def load_for(
+    path: str, *, name: str, kind: str, wire: str, allow_loose: bool = False, environ: Mapping[str, str] | None = None
+) -> Signer:
     """Return the key of a file that must be this name's, of this kind, on this wire.
 
     Raises:
         IdentityError: `key-mismatch`, and see `read`.
     """
-    found = read(path, allow_loose=allow_loose)
+    found = read(path, allow_loose=allow_loose, environ=environ)
     if (found.kind, found.name, found.wire) != (kind, name, wire):
         raise IdentityError(
             f"{path} holds the {found.kind} key of {found.name!r} on wire {found.wire}; "
@@ -146,17 +200,22 @@ def load_for(path: str, *, name: str, kind: str, wire: str, allow_loose: bool = 
     return found.signer
 
 
-def read(path: str, *, allow_loose: bool = False) -> KeyFile:
+def read(path: str, *, allow_loose: bool = False, environ: Mapping[str, str] | None = None) -> KeyFile:
     """Return what a key file holds, after making sure that nobody else can read it.
 
     Args:
         path: the file; it may not be a symbolic link, its folder may.
         allow_loose: accept any mode and owner of the file and its folder. For file systems that keep no modes; the
             operator answers for who can read it.
+        environ: says where a passphrase is looked for when the key signs; the process's own where None.
 
     Raises:
         IdentityError: see the module's text.
     """
+    return _read(path, allow_loose, environ)[0]
+
+
+def _read(path: str, allow_loose: bool, environ: Mapping[str, str] | None = None) -> tuple[KeyFile, Mapping[str, Any]]:
     path = os.path.abspath(path)
     folder = os.path.dirname(path)
     try:
@@ -174,7 +233,7 @@ def read(path: str, *, allow_loose: bool = False) -> KeyFile:
             os.close(descriptor)
     except OSError as error:
         raise _unreadable(path, error) from error
-    found = _parse(data)
+    found = _parse(data, path, os.environ if environ is None else environ)
     if found is None:
         raise IdentityError(
             f"{path} ({len(data)} bytes) does not hold a private key of wire; expected one JSON object with "
@@ -186,23 +245,49 @@ def read(path: str, *, allow_loose: bool = False) -> KeyFile:
     return found
 
 
-def _parse(data: bytes) -> KeyFile | None:
+def _written(about: KeyFile, seed: bytes, passphrase: bytes | None) -> bytes:
+    members: dict[str, Any] = dict(
+        zip(_COMMON, (1, about.kind, about.name, about.wire, b64(about.signer.public)), strict=True)
+    )
+    if passphrase is None:
+        members["secret"] = b64(seed)
+    else:
+        from wire.keys import locked
+
+        members |= locked.close(seed, passphrase)
+    return strictjson.dumps(members) + b"\n"
+
+
+def _parse(data: bytes, path: str, environ: Mapping[str, str]) -> tuple[KeyFile, Mapping[str, Any]] | None:
     """Return what the bytes hold, or None: no error leaves here, since one could carry a piece of the secret."""
     try:
         members = strictjson.loads(data if len(data) <= _KEYFILE_MAX else b"", floats_below=None)
-        if set(members) != set(_MEMBERS) or type(members["v"]) is not int or members["v"] != 1:
+        if not set(members) >= set(_COMMON) or type(members["v"]) is not int or members["v"] != 1:
             return None
-        kind, name, wire, public, secret = (members[member] for member in _MEMBERS[1:])
-        if not all(isinstance(value, str) for value in (kind, name, wire, public, secret)):
+        kind, name, wire, public = (members[member] for member in _COMMON[1:])
+        if not all(isinstance(value, str) for value in (kind, name, wire, public)):
             return None
-        signer = Signer(unb64(secret, SEED_BYTES))
-        if signer.public != unb64(public, PUBLIC_BYTES):
+        if kind not in KINDS or not valid_name(name) or _WIRE.fullmatch(wire) is None:
             return None
+        signer = _signer(members, unb64(public, PUBLIC_BYTES), kind, name, path, environ)
     except ValueError:
         return None
-    if kind not in KINDS or not valid_name(name) or _WIRE.fullmatch(wire) is None:
+    return (KeyFile(kind, name, wire, signer), members) if signer is not None else None
+
+
+def _signer(
+    members: Mapping[str, Any], public: bytes, kind: str, name: str, path: str, environ: Mapping[str, str]
+) -> Signer | None:
+    if set(members) == set(_MEMBERS):
+        secret = members["secret"]
+        signer = Signer(unb64(secret, SEED_BYTES)) if isinstance(secret, str) else None
+        return signer if signer is not None and signer.public == public else None
+    from wire.keys import locked
+
+    sealed = locked.parse(members) if set(members) == {*_COMMON, *locked.MEMBERS} else None
+    if sealed is None or not valid_public(public):
         return None
-    return KeyFile(kind, name, wire, signer)
+    return locked.LockedSigner(public, sealed, kind=kind, name=name, path=path, environ=environ)
 
 
 def _check_folder(folder: str, allow_loose: bool) -> None:

@@ -119,11 +119,17 @@ class Signer:
 
     __slots__ = ("_secret", "key_id", "public")
 
+    locked = False
+    """Whether a passphrase stands before the secret."""
+
     def __init__(self, seed: bytes) -> None:
         if len(seed) != SEED_BYTES:
             raise ValueError(f"a seed has {SEED_BYTES} bytes, not {len(seed)}")
         self.public, self._secret = nacl.bindings.crypto_sign_seed_keypair(seed)
         self.key_id = key_id(self.public)
+
+    def ready(self, *, ask: bool = False) -> None:
+        """Raise IdentityError where the key cannot sign; `ask` lets a person at a terminal help."""
 
     def sign(self, payload_type: bytes, payload: bytes) -> bytes:
         """Return the 64-byte signature over the pre-authentication encoding of `payload`."""

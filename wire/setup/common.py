@@ -154,7 +154,9 @@ def own_key(settings: Settings, wire: str, agent: str) -> Signer:
 def key_held(settings: Settings, wire: str, agent: str) -> Signer | None:
     """Return the agent's key if this machine has one."""
     path = keyfile.key_path(settings.keys_dir, wire=wire, kind="agent", name=agent)
-    return keyfile.load_for(path, name=agent, kind="agent", wire=wire) if os.path.lexists(path) else None
+    if not os.path.lexists(path):
+        return None
+    return keyfile.load_for(path, name=agent, kind="agent", wire=wire, environ=settings.environ)
 
 
 def absolute_remote(remote: str) -> str:

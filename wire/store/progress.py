@@ -37,6 +37,7 @@ class Progress(NamedTuple):
         failure_text: the same for people, with git's own words.
         failing_since: since when.
         waiting: lines of agents that are not approved yet.
+        locked: names, with blanks between, of agents whose key has a passphrase that was not at hand.
     """
 
     pid: int = 0
@@ -53,6 +54,7 @@ class Progress(NamedTuple):
     failure_text: str = ""
     failing_since: float | None = None
     waiting: int = 0
+    locked: str = ""
 
     @classmethod
     def load(cls, places: WirePlaces) -> "Progress":

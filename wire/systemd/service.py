@@ -15,7 +15,7 @@ from wire.errors import Busy, WireError
 from wire.store import config as configs
 from wire.store.files import private_folder, store_error
 from wire.store.paths import Settings
-from wire.systemd import surroundings, unit, unitfile
+from wire.systemd import locks, surroundings, unit, unitfile
 from wire.systemd.manager import Lingering, Manager, has_journal, user_name
 from wire.systemd.state import PROPERTIES, prove
 from wire.systemd.unit import NAME, Origin, Unit
@@ -45,12 +45,16 @@ class Installed:
     notes: tuple[str, ...]
 
 
-def install(settings: Settings, *, start: bool = True, force: bool = False) -> Installed:
+def install(
+    settings: Settings, *, start: bool = True, force: bool = False, passphrase_file: str | None = None
+) -> Installed:
     """Write the unit, enable it and start it.
 
     Args:
         start: whether it runs at once; it starts with the user manager in any case.
         force: replace a unit that somebody edited or wrote; it is kept beside the new one.
+        passphrase_file: whose first line opens the agents' keys, handed over as a credential; where None the one that
+            WIRE_PASSPHRASE_FILE names, or the unit did before. An empty text is none.
 
     Raises:
         WireError: there is no user manager (`no-user-manager`), somebody edited the unit (`unit-edited`), or the entry
@@ -70,10 +74,11 @@ def install(settings: Settings, *, start: bool = True, force: bool = False) -> I
         )
     log_file = None if has_journal() else os.path.join(settings.state_dir, "daemon.log")
     shared = any(surroundings.is_shared(wire.remote) for wire in configs.load(settings).wires)
-    wanted = Unit([*command, *DAEMON], variables, surroundings.unset(settings), log_file, shared)
-    text = unit.render(wanted, __version__)
     path = unitfile.path_of(known)
     before = unitfile.read(path)
+    passphrase = locks.file_for(settings, passphrase_file, before)
+    wanted = Unit([*command, *DAEMON], variables, surroundings.unset(settings), log_file, passphrase, shared)
+    text = unit.render(wanted, __version__)
     kept = None
     if unit.origin(before) not in (Origin.MISSING, Origin.OURS):
         if not force:
@@ -85,7 +90,7 @@ def install(settings: Settings, *, start: bool = True, force: bool = False) -> I
         private_folder(settings.state_dir)
     running = _load(settings, manager, path, start=start, anew=before != text)
     lingering = manager.lingering()
-    notes = _notes(settings, known, variables, withheld, lingering)
+    notes = [*_notes(settings, known, variables, withheld, lingering), *locks.notes(settings, passphrase)]
     action = "unchanged" if before == text else "installed" if before is None else "updated"
     return Installed(action, path, running, kept, lingering, tuple(notes))
 

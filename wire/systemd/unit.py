@@ -16,6 +16,7 @@ from enum import StrEnum
 from importlib.resources import files
 
 from wire.errors import UsageError
+from wire.keys.passphrases import CREDENTIAL
 
 NAME = "wire.service"
 IDENTIFIER = "wire"
@@ -43,6 +44,7 @@ class Unit:
         environment: variables that are set; never secrets, since other processes of the user can read a unit.
         unset: variables of the user manager that the daemon must not see.
         log_file: where output goes on a system without a journal; None for the journal.
+        passphrase: the file whose first line opens the keys of this machine's agents; systemd reads it at each start.
         shared: git must be able to set the group bit of folders in a shared repository on this machine.
     """
 
@@ -50,6 +52,7 @@ class Unit:
     environment: Mapping[str, str] = field(default_factory=dict)
     unset: Sequence[str] = ()
     log_file: str | None = None
+    passphrase: str | None = None
     shared: bool = False
 
 
@@ -68,10 +71,11 @@ def render(unit: Unit, version: str) -> bytes:
     for place, text in (
         ("@EXEC@", " ".join([_quoted(program), *(_quoted(word).replace("$", "$$") for word in arguments)])),
         ("@ENVIRONMENT@", "\n".join(lines)),
+        ("@CREDENTIALS@", _credential(unit.passphrase) if unit.passphrase is not None else ""),
         ("@SUIDSGID@", f"RestrictSUIDSGID={'no' if unit.shared else 'yes'}"),
         ("@OUTPUT@", f"StandardOutput={output}\nStandardError={output}"),
     ):
-        template = template.replace(f"{place}\n", f"{text}\n")
+        template = template.replace(f"{place}\n", f"{text}\n" if text else "")
     body = (
         "# Changes of your own belong into a drop-in, which stays when this file is written anew:\n"
         f"#   systemctl --user edit {NAME}\n{template}"
@@ -104,12 +108,23 @@ def environment(data: bytes) -> dict[str, str]:
     return {name: value for name, equals, value in (word.partition("=") for word in words) if equals}
 
 
+def passphrase(data: bytes) -> str | None:
+    """Return the file with the passphrase that the unit names, if any."""
+    pairs = [value.partition(":") for value in _values(data, "LoadCredential")]
+    return next((_expanded(path) for name, _, path in reversed(pairs) if name == CREDENTIAL), None)
+
+
 def log_file(data: bytes) -> str | None:
     """Return the file that the unit's output is appended to; None where it goes to the journal."""
     values = _values(data, "StandardOutput")
     if not values or not values[-1].startswith(_APPEND):
         return None
     return _expanded(values[-1].removeprefix(_APPEND))
+
+
+def _credential(path: str) -> str:
+    # The empty one stands in where the file is gone: the daemon starts all the same, and says what it cannot do.
+    return f"SetCredential={CREDENTIAL}:\\n\nLoadCredential={CREDENTIAL}:{_plain(path)}"
 
 
 def _runnable(command: Sequence[str]) -> Sequence[str]:

@@ -182,8 +182,18 @@ def define_group(here: Here, name: str, members: Sequence[str]) -> Grouped:
     return Grouped(done.chain, waits(site, done))
 
 
-def local_keys(here: Here) -> list[tuple[str, str, str, str]]:
-    """Return (kind, name, fingerprint, path) of the keys of this wire on this machine; kind `former` for replaced ones.
+class LocalKey(NamedTuple):
+    """A key of this machine: `agent`, `root`, or `former` for a replaced one; and whether it has a passphrase."""
+
+    kind: str
+    name: str
+    fingerprint: str
+    path: str
+    locked: bool
+
+
+def local_keys(here: Here) -> list[LocalKey]:
+    """Return the keys of this wire on this machine.
 
     Private parts stay where they are.
     """
@@ -196,9 +206,10 @@ def local_keys(here: Here) -> list[tuple[str, str, str, str]]:
             path = keyfile.key_path(here.settings.keys_dir, wire=pin.wire, kind=kind, name=name)
             if os.path.lexists(path):
                 signer = keyfile.load_for(path, name=name, kind=kind, wire=pin.wire)
-                found.append((kind, name, fingerprint(signer.public), path))
+                found.append(LocalKey(kind, name, fingerprint(signer.public), path, signer.locked))
             for key_id, old in keychange.former(path, name=name, wire=pin.wire).items() if kind == "agent" else ():
-                found.append(("former", name, fingerprint(old.public), f"{path.removesuffix('.key')}.{key_id}.key"))
+                file = f"{path.removesuffix('.key')}.{key_id}.key"
+                found.append(LocalKey("former", name, fingerprint(old.public), file, old.locked))
     return found
 
 

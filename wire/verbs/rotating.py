@@ -57,6 +57,7 @@ def rotate(here: Here) -> Rotated:
     """
     agent = here.agent()
     site = Site.open(here.settings, here.config)
+    site.signer(agent, here.pin().wire).ready(ask=True)
     # What this machine sent and does not know is to be found before the old key is closed.
     cycle.run(site)
     chain = site.trust(site.pin())

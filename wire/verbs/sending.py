@@ -174,7 +174,8 @@ class AgentKey:
 
     def __init__(self, here: Here, wire: str, agent: str) -> None:
         self._path = keyfile.key_path(here.settings.keys_dir, wire=wire, kind="agent", name=agent)
-        self._loose = here.settings.environ.get("WIRE_ALLOW_LOOSE_KEYS") == "1"
+        self._environ = here.settings.environ
+        self._loose = self._environ.get("WIRE_ALLOW_LOOSE_KEYS") == "1"
         self._wire, self._agent = wire, agent
         self._stands = self._identity()
         self.signer = self._load()
@@ -187,7 +188,13 @@ class AgentKey:
         return self.signer
 
     def _load(self) -> Signer:
-        return keyfile.load_for(self._path, name=self._agent, kind="agent", wire=self._wire, allow_loose=self._loose)
+        name, wire, environ = self._agent, self._wire, self._environ
+        signer = keyfile.load_for(
+            self._path, name=name, kind="agent", wire=wire, allow_loose=self._loose, environ=environ
+        )
+        # Before anything is locked or written: a person may have to be asked.
+        signer.ready(ask=True)
+        return signer
 
     def _identity(self) -> tuple[int, int]:
         try:
