@@ -7,7 +7,6 @@ folder. A user's own `GIT_SSH_COMMAND`, `GIT_SSH` or `core.sshCommand` is left e
 It runs nothing itself; the control sockets are ended by the caller with the argument vectors from here.
 """
 
-import hashlib
 import os
 import re
 import shlex
@@ -33,6 +32,8 @@ def control_path(runtime_dir: str | None, remote: str) -> str | None:
     """
     if runtime_dir is None:
         return None
+    import hashlib  # only where ssh is used
+
     path = os.path.join(runtime_dir, _PREFIX + hashlib.sha256(remote.encode(errors="replace")).hexdigest()[:12])
     return path if len(os.fsencode(path)) <= _SOCKET_MAX and _PLAIN.match(path) else None
 

@@ -129,7 +129,8 @@ def judge(staging: Staging, ground: Ground) -> Verdict:
     problems += _shapes(staging, shaped, alone=ground.alone)
     trust = _Trust(staging, ground.chain)
     problems += trust.judge(shaped)
-    problems += _requests(staging, ground, trust.chain, [item[0] for item in shaped.get(Kind.REQUEST, [])])
+    asked = [item[0] for item in shaped.get(Kind.REQUEST, [])]
+    problems += _requests(staging, ground, trust.chain, asked) if asked else ()
     proposed = [change for change, _ in shaped.get(Kind.PROPOSAL, ())]
     if proposed:
         from wire.hooks.proposed import judge_proposals  # as rarely needed

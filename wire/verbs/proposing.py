@@ -152,6 +152,7 @@ def sign(here: Here, wanted: str | None = None, *, confirm: Callable[[Pending], 
         if shown.hash not in agreed and not confirm(shown):
             raise UsageError("the proposal was not signed; nothing was changed", reason="not-confirmed")
         agreed.add(shown.hash)
+        signer.ready(ask=True)
         after, still = proposing.sign(site, chain, one, signer)
         left = view(site, after, still) if still is not None else None
         return Decided(shown.changes, after.newest.checkpoint, left)
