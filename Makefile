@@ -10,6 +10,13 @@ PYTEST_ARGS ?=
 # What of the bench, as in: make bench BENCH_ARGS="--only send --json"
 BENCH_ARGS ?=
 
+# What decides whether anything counts, and the tests that run every branch of it without a machine or git.
+CORE_TESTS := $(addprefix tests/unit/test_,exhibits.py fingerprints.py invitations.py keyfile.py presence.py \
+	proposals.py protocol_line.py protocol_vectors.py requests.py root_changes.py rotations.py trust_chain.py \
+	trust_document.py walk.py weighing.py)
+# Which modules to change, as in: make mutants MODULE="wire.keys.chain wire.keys.rules"
+MODULE ?= wire.protocol.chain
+
 VENV := .venv
 BIN := $(VENV)/bin
 BENCH_VENV := .cache/bench/venv
@@ -17,7 +24,7 @@ BENCH_VENV := .cache/bench/venv
 SOURCES := $(shell find wire -name __pycache__ -prune -o -print) pyproject.toml README.md LICENSE
 PIP_INSTALL = -m pip install --quiet --quiet --disable-pip-version-check
 
-.PHONY: help demo test test-full lint bench dev clean
+.PHONY: help demo test test-full core mutants lint bench dev clean
 .DELETE_ON_ERROR:
 
 # Either would put somebody else's modules in front of what is installed.
@@ -34,6 +41,14 @@ test: $(VENV)/.extras ## all tests, in the sizes of continuous integration
 
 test-full: $(VENV)/.extras ## all tests, in the sizes of the promises; takes long
 	WIRE_TEST_SIZE=full $(BIN)/pytest -n $(JOBS) --dist worksteal $(PYTEST_ARGS)
+
+core: $(VENV)/.extras ## the trust core under its own tests, which must run every branch of it
+	@mkdir -p .cache
+	$(BIN)/coverage run -m pytest -q -p no:xdist $(CORE_TESTS)
+	$(BIN)/coverage report
+
+mutants: $(VENV)/.extras ## small changes of the core's MODULE, each of which a test of the core must notice
+	$(BIN)/python -P tools/mutants.py $(MODULE) -- $(CORE_TESTS)
 
 lint: $(VENV)/.extras ## style, formatting, types and import floors
 	$(BIN)/ruff check .

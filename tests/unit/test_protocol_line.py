@@ -1,6 +1,7 @@
 """Sealing and opening lines: what a writer refuses, what a person is told about bytes that are no line, exact text."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,8 +10,18 @@ from wire.errors import UsageError
 from wire.protocol import strictjson
 from wire.protocol.chain import Position, step
 from wire.protocol.codes import Code
-from wire.protocol.encoding import LINE_TYPE, Signer, key_id, parse_checkpoint, unb64, valid_public, verify
-from wire.protocol.line import LINE_MAX, LineError, content, genesis, head, parse, seal
+from wire.protocol.encoding import (
+    LINE_TYPE,
+    Signer,
+    key_id,
+    parse_checkpoint,
+    seconds_of,
+    unb64,
+    valid_public,
+    verify,
+)
+from wire.protocol.line import LINE_MAX, LineError, check, content, genesis, head, parse, seal, seal_again
+from wire.protocol.messages import valid_type
 from wire.protocol.names import check_name, parse_id, segment_name, split_channel
 
 WIRE = "0123456789abcdef" * 2
@@ -186,19 +197,136 @@ def test_every_byte_of_a_line_is_held_by_its_signature() -> None:
 # Names, with words for people
 
 
-def test_names_are_refused_in_words() -> None:
+@pytest.mark.parametrize(
+    ("judge", "text", "reason", "said"),
+    [
+        (check_name, "all", "bad-name", "name 'all' is a reserved word"),
+        (check_name, "Mac", "bad-name", "is not 1 to 32 of a-z, 0-9 and inner hyphens"),
+        (check_name, "", "bad-name", "is not 1 to 32 of a-z, 0-9 and inner hyphens"),
+        (split_channel, "mac", "bad-channel", "one is written mac/spark"),
+        (split_channel, "mac/", "bad-channel", "one is written mac/spark"),
+        (split_channel, "mac/mac", "bad-channel", "one is written mac/spark"),
+        (split_channel, "mac/spark/1", "bad-channel", "one is written mac/spark"),
+        (parse_id, "mac/spark", "bad-id", "one is written mac/spark/42"),
+        (parse_id, "mac/spark/0", "bad-id", "one is written mac/spark/42"),
+    ],
+)
+def test_names_are_refused_in_words(judge: Callable[[str], object], text: str, reason: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said) as refused:
+        judge(text)
+    assert refused.value.reason == reason
+
+
+def test_names_are_taken_as_they_are() -> None:
     assert check_name("mac") == "mac"
     with pytest.raises(UsageError, match="agent 'all' is a reserved word"):
         check_name("all", "agent")
-    with pytest.raises(UsageError, match="is not 1 to 32 of a-z, 0-9 and inner hyphens"):
-        check_name("Mac")
     assert split_channel("mac/spark") == ("mac", "spark")
-    with pytest.raises(UsageError, match="one is written mac/spark"):
-        split_channel("mac")
+    assert split_channel("mac/all") == ("mac", "all")
     assert parse_id("mac/spark/42") == ("mac/spark", 42)
-    with pytest.raises(UsageError, match="one is written mac/spark/42"):
-        parse_id("mac/spark")
     assert segment_name(7) == "000007.jsonl"
+    assert valid_type("x-future_1")
+    assert not valid_type("X")
+    assert not valid_type("")
+
+
+# Times
+
+
+@pytest.mark.parametrize(
+    ("ts", "seconds"),
+    [
+        ("1970-01-01T00:00:00.000Z", 0.0),
+        ("1970-01-01T00:00:01.500Z", 1.5),
+        ("2026-11-29T11:20:00.123Z", 1_795_951_200.123),
+        ("2024-02-29T23:59:59.999Z", 1_709_251_199.999),
+        ("2026-02-30T11:20:00.123Z", 0.0),
+        ("2026-11-29T24:20:00.123Z", 0.0),
+        ("2026-11-29T11:20:60.123Z", 0.0),
+        ("2026-11-29 11:20:00.123Z", 0.0),
+        ("2026-W48-7T11:20:00.123Z", 0.0),
+        ("2026-11-29T11:20:00.xyzZ", 0.0),
+        ("", 0.0),
+    ],
+)
+def test_times_are_read_by_their_text(ts: str, seconds: float) -> None:
+    assert seconds_of(ts) == pytest.approx(seconds, abs=1e-6)
+
+
+# The same line again
+
+
+def again(raw: bytes, moved: dict[str, str] | None = None, trust: str = "3:aabbccddeeff0011") -> dict[str, Any]:
+    """Seal what a line says as line 9; return its members, after a look at what must stay."""
+    line = parse(raw)
+    sent = seal_again(SIGNER, line, seq=9, prev="ef" * 32, trust=trust, moved=moved or {})
+    assert sent.endswith(b"}\n")
+    found = parse(sent[:-1])
+    assert verify(SIGNER.public, found.signature, LINE_TYPE, found.body_bytes)
+    assert (found.seq, found.prev, found.trust) == (9, "ef" * 32, trust)
+    assert (found.wire, found.channel, found.ts, found.type) == (line.wire, line.channel, line.ts, line.type)
+    return check(found)
+
+
+def test_a_line_is_sent_again_to_the_byte() -> None:
+    body = strictjson.Verbatim(b'{"n":1.10,"t":"\\u00e9"}')
+    raw = sealed(body=body, subject="s", refs=["mac/spark/3"])[:-1]
+    assert again(raw) == check(parse(raw))
+    line = parse(raw)
+    sent = seal_again(SIGNER, line, seq=9, prev="ef" * 32, trust=line.trust, moved={})
+    assert b'"body":{"n":1.10,"t":"\\u00e9"}' in sent
+    assert again(sealed()[:-1]) == {}
+
+
+def test_what_a_line_answers_follows_it() -> None:
+    moved = {"spark/mac/3": "spark/mac/7", "mac/spark/1": "mac/spark/4"}
+    said = {"thread": "mac/spark/1", "re": "spark/mac/3", "subject": '"re":"spark/mac/3"', "body": "spark/mac/3"}
+    raw = sealed(type="reply", **said)[:-1]
+    assert again(raw, moved) == {**said, "thread": "mac/spark/4", "re": "spark/mac/7"}
+    assert again(raw, {"spark/mac/4": "spark/mac/8"}) == said
+    assert again(raw) == said
+    # Each follows its own name, also where both are the same message.
+    both = {"thread": "spark/mac/3", "re": "spark/mac/3"}
+    assert again(sealed(**both)[:-1], moved) == {"thread": "spark/mac/7", "re": "spark/mac/7"}
+
+
+def test_a_line_that_cannot_be_read_is_sent_again_as_it_is() -> None:
+    raw = sealed(re="spark/mac/3", body="x" * 5)[:-1].replace(b'"xxxxx"', b"NaN")
+    line = parse(raw)
+    sent = seal_again(SIGNER, line, seq=9, prev="ef" * 32, trust=line.trust, moved={"spark/mac/3": "spark/mac/7"})
+    assert b'"re":"spark/mac/3","body":NaN,"key":' in sent
+    with pytest.raises(LineError):
+        content(parse(sent[:-1]))
+
+
+def test_a_line_that_would_be_too_long_is_not_sent_again() -> None:
+    raw = sealed(body="x" * (LINE_MAX - len(sealed(body=""))))[:-1]
+    with pytest.raises(UsageError) as refused:
+        seal_again(SIGNER, parse(raw), seq=10, prev="ef" * 32, trust="2:0011223344556677", moved={})
+    assert refused.value.reason == "too-large"
+
+
+# Members as they stand in a text
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (b"{}", None),
+        (b" { } "[1:], None),
+        (b'{"body":1}', b"1"),
+        (b'{ "a" : [1, {"body":2}] ,\n\t"body" : {"x" : 1.10} , "c":"}"}', b'{"x" : 1.10}'),
+        (b'{"a":"body","b":{"body":3}}', None),
+        ('{"\u00e9":"\u00e9\u00e9","body":"\u00e4"}'.encode(), '"\u00e4"'.encode()),
+        (b'{"b\\u006fdy":"spelled otherwise"}', b'"spelled otherwise"'),
+        (b'{"x":"\\"body\\":1","body":-0.0}', b"-0.0"),
+    ],
+)
+def test_the_text_of_a_member(text: bytes, found: bytes | None) -> None:
+    assert strictjson.text_of(text, "body") == found
+
+
+# Keys and signatures
 
 
 @pytest.mark.parametrize(("public", "signature"), [(32, 0), (32, 63), (32, 65), (32, 128), (31, 64), (33, 64), (0, 64)])

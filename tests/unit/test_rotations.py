@@ -1,6 +1,7 @@
 """Rotations: what an owner writes when it changes its key, and what everybody else refuses."""
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,7 @@ from wire.errors import IdentityError, TrustError
 from wire.keys import keychange, keyfile, requests, rotations
 from wire.keys.trust import enroll, give_key, prove, retire
 from wire.protocol import strictjson
-from wire.protocol.encoding import LINE_TYPE, ROTATION_TYPE, b64
+from wire.protocol.encoding import LINE_TYPE, ROTATION_TYPE, b64, fingerprint
 
 OLD, NEW, EVE = signer("spark"), signer("spark-2"), signer("eve")
 CHAIN = enrolled(begun(), "spark", OLD)
@@ -31,6 +32,7 @@ def test_a_rotation_is_read_as_it_was_made() -> None:
     one = _read(RAW)
     assert (one.name, one.role, one.public, one.created) == ("spark", "agent", NEW.public, NOW)
     assert (one.replaces, dict(one.positions), one.key_id) == (OLD.key_id, POSITIONS, NEW.key_id)
+    assert (one.fingerprint, one.raw) == (fingerprint(NEW.public), RAW)
     assert one.closed_by(OLD.public)
     assert not one.closed_by(NEW.public)
     assert not one.closed_by(EVE.public)
@@ -166,9 +168,31 @@ def test_the_fresh_key_takes_the_place_of_the_old_one(tmp_path) -> None:
     assert {file.stat().st_mode & 0o777 for file in (tmp_path / "keys").rglob("*.key")} == {0o600}
     # One that cannot be read, or is called after another key, is no key of ours.
     loose = tmp_path / "keys" / WIRE / f"agent-spark.{old.key_id}.key"
+    misnamed = tmp_path / "keys" / WIRE / f"agent-spark.{'0' * 32}.key"
+    misnamed.write_bytes(loose.read_bytes())
+    misnamed.chmod(0o600)
     loose.chmod(0o644)
-    (tmp_path / "keys" / WIRE / f"agent-spark.{'0' * 32}.key").write_bytes(loose.read_bytes())
     assert set(keychange.former(path, name="spark", wire=WIRE)) == {new.key_id}
+
+
+def test_a_copy_that_cannot_be_made_leaves_the_old_key_in_its_place(tmp_path) -> None:
+    path = keyfile.key_path(str(tmp_path / "keys"), wire=WIRE, kind="agent", name="spark")
+    keyfile.create(path, name="spark", kind="agent", wire=WIRE)
+    there = Path(path).read_bytes()
+    for change, source, to in (
+        (keyfile.keep_copy, f"{path}.absent", f"{path}.copy"),
+        (keyfile.keep_copy, path, str(tmp_path / "absent" / "copy")),
+        (keyfile.move, f"{path}.absent", path),
+        (keyfile.move, path, str(tmp_path / "absent" / "moved")),
+    ):
+        with pytest.raises(IdentityError) as caught:
+            change(source, to)
+        assert (caught.value.reason, caught.value.details) == ("key-unwritable", {"path": to})
+        assert Path(path).read_bytes() == there
+    # A copy that is there already holds the same key; nothing is written over it.
+    keyfile.keep_copy(path, f"{path}.copy")
+    keyfile.keep_copy(path, f"{path}.copy")
+    assert Path(f"{path}.copy").read_bytes() == there
 
 
 @pytest.mark.parametrize("step", ["keep_copy", "move"])

@@ -31,6 +31,7 @@ from support.trusts import (
     unchanged,
 )
 from wire.errors import TrustError
+from wire.keys.build import set_roots
 from wire.keys.trust import (
     DOCUMENT_MAX,
     Chain,
@@ -607,6 +608,17 @@ def test_enrolling_takes_a_proof_for_this_wire() -> None:
 def test_a_group_is_set_again_with_other_members_in_order() -> None:
     chain = grouped(CHAIN, "review", ["spark", "left", "spark"], by=TWO)
     assert chain.newest.groups["review"].members == ("left", "spark")
+
+
+def test_roots_are_set_with_their_number_and_names() -> None:
+    three = [root.public for root in ROOTS]
+    raw = set_roots(CHAIN.newest, WIRE, roots=reversed(three), threshold=3, policy={"x": 1}, created=NOW)
+    after = CHAIN.extend(raw, signed(raw, *ROOTS)).newest
+    assert (after.roots, after.threshold, after.policy) == (tuple(reversed(three)), 3, {"x": 1})
+    assert (after.agents, after.groups) == (CHAIN.newest.agents, CHAIN.newest.groups)
+    with pytest.raises(TrustError) as refused:
+        set_roots(CHAIN.newest, WIRE, roots=three, threshold=4, policy={}, created=NOW)
+    assert refused.value.reason == Reason.THRESHOLD_INVALID
 
 
 def test_positions_are_moved_by_retiring_again() -> None:

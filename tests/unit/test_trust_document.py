@@ -20,6 +20,7 @@ from support.trusts import (
     edited,
     enrolled,
     old_wire,
+    retired,
     signed,
     signer,
     unchanged,
@@ -305,6 +306,9 @@ def test_a_document_says_what_stands_in_it() -> None:
     assert mac.key("0" * 32) is None
     assert mac.keys[0].positions == {"mac/spark": (2, HEAD)}
     assert document.agents["left"].active_key is None
+    assert [name for name, agent in document.agents.items() if agent.waits_for_key] == []
+    lost = retired(CHAIN, "spark", signer("spark"), "revoked", {}, by=ROOTS[:2]).newest.agents["spark"]
+    assert lost.waits_for_key
     assert document.groups["review"] == Group("review", "active", ("mac", "spark"))
     assert document.owners[signer("spark").key_id] == ("spark", document.agents["spark"].keys[0])
 

@@ -177,17 +177,14 @@ def seal(
     problem = _problem(members)
     if problem:
         raise UsageError(f"the presence of {agent!r} was not made: {problem}", reason="bad-content")
-    try:
-        room = PRESENCE_MAX - SIGNATURE_MEMBER_BYTES - 64 - len(strictjson.dumps({**members, "channels": {}}))
-        fitting = {}
-        for channel, place in members["channels"].items():
-            room -= len(strictjson.dumps({channel: place}))
-            if room < 0:
-                break
-            fitting[channel] = place
-        signed = strictjson.dumps({**members, "channels": fitting, "key": signer.key_id})
-    except strictjson.StrictError as error:
-        raise UsageError(f"the presence of {agent!r} was not made: {error}", reason="bad-content") from error
+    room = PRESENCE_MAX - SIGNATURE_MEMBER_BYTES - 64 - len(strictjson.dumps({**members, "channels": {}}))
+    fitting = {}
+    for channel, place in members["channels"].items():
+        room -= len(strictjson.dumps({channel: place}))
+        if room < 0:
+            break
+        fitting[channel] = place
+    signed = strictjson.dumps({**members, "channels": fitting, "key": signer.key_id})
     return b'%s,"sig":"%s"}\n' % (signed[:-1], b64(signer.sign(PRESENCE_TYPE, signed)).encode("ascii"))
 
 

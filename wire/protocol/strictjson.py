@@ -121,11 +121,9 @@ _TOO_DEEP = f"nesting too deep: more than {MAX_DEPTH} levels"
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        seen: set[str] = set()
-        for name, _ in pairs:
-            if name in seen:
-                raise StrictError(f"duplicate key {name[:64]!r}")
-            seen.add(name)
+        gone = object()
+        twice = next(name for name, _ in pairs if members.pop(name, gone) is gone)
+        raise StrictError(f"duplicate key {twice[:64]!r}")
     return members
 
 

@@ -1,0 +1,361 @@
+"""What the tests of a module would let through: small changes of its code, each judged by the tests that run it.
+
+    python -P tools/mutants.py wire.keys.chain wire.keys.rules -- tests/unit/test_trust_chain.py …
+
+The tests are collected once and run once, to learn which of them call which function. Then a fork for each change puts
+it into the live function and runs those tests, the fastest first, until one fails. A change that none notices is a
+survivor: a missing test, or a change that means the same. `tools/mutants.txt` lists the second kind, with why; any
+other survivor, and a line there of which nothing survives, is a failure.
+
+Changed are the bodies of functions: comparisons, conditions, arithmetic, numbers, texts, codes, results, and statements
+that are left out. Not changed are tables and forms at the top of a module, defaults of arguments, and the words of
+messages that are put together.
+"""
+
+import ast
+import copy
+import gc
+import importlib
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import CodeType, FrameType, FunctionType
+from typing import Any, NamedTuple
+
+import pytest
+
+KNOWN = Path(__file__).with_suffix(".txt")
+CPU_SECONDS = 5
+"""What the tests of a change may take, in seconds of the processor, beside three times what they take without it."""
+MEMORY_BYTES = 4 << 30
+
+_SWAPPED: dict[type[ast.AST], tuple[type[ast.AST], ...]] = {
+    ast.Lt: (ast.LtE, ast.GtE), ast.LtE: (ast.Lt, ast.Gt), ast.Gt: (ast.GtE, ast.LtE), ast.GtE: (ast.Gt, ast.Lt),
+    ast.Eq: (ast.NotEq,), ast.NotEq: (ast.Eq,), ast.Is: (ast.IsNot,), ast.IsNot: (ast.Is,),
+    ast.In: (ast.NotIn,), ast.NotIn: (ast.In,), ast.And: (ast.Or,), ast.Or: (ast.And,),
+    ast.Add: (ast.Sub,), ast.Sub: (ast.Add,), ast.Mult: (ast.FloorDiv,), ast.FloorDiv: (ast.Mult,),
+    ast.Mod: (ast.FloorDiv,), ast.BitOr: (ast.BitAnd,), ast.BitAnd: (ast.BitOr,),
+    ast.Continue: (ast.Break,), ast.Break: (ast.Continue,),
+}  # fmt: skip
+_CODES = ("Code", "Reason", "Verdict", "State")
+
+
+class Change(NamedTuple):
+    """One small change: where it is, what it reads like, and the changed module."""
+
+    module: str
+    function: str
+    line: int
+    text: str
+    tree: ast.Module
+
+    @property
+    def name(self) -> str:
+        """What `KNOWN` lists it as: no line numbers, which other changes of the file move."""
+        return f"{self.module} {self.function}: {self.text}"
+
+
+def changes(module: str, source: str) -> Iterator[Change]:
+    """Yield all changes of a module, in the order of its text."""
+    tree = ast.parse(source)
+    for path, function in _functions(tree, ()):
+        body = function.body if isinstance(function.body, list) else [function.body]
+        for part in body:
+            for node in _nodes(part):
+                for text, edit in _edits(node):
+                    yield Change(module, ".".join(path), getattr(node, "lineno", 0), text, _edited(tree, node, edit))
+
+
+def _nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield a node and what is in it, but for descriptions, and texts that are put together for people."""
+    if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
+        return
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if not (isinstance(node, ast.AnnAssign) and child is node.annotation):
+            yield from _nodes(child)
+
+
+def _functions(node: ast.AST, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], ast.FunctionDef | ast.Lambda]]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef):
+            yield (*path, child.name), child
+        elif isinstance(child, ast.Lambda):
+            yield (*path, "<lambda>"), child
+        else:
+            yield from _functions(child, (*path, child.name) if isinstance(child, ast.ClassDef) else path)
+
+
+Edit = Callable[[Any], ast.AST]
+"""Makes the changed node of a copy of the node."""
+
+
+def _edits(node: ast.AST) -> Iterator[tuple[str, Edit]]:
+    """Yield (what it reads like, edit) for all changes of one node itself."""
+    if isinstance(node, (ast.Compare, ast.BoolOp, ast.BinOp, ast.AugAssign, ast.Continue, ast.Break)):
+        yield from _other_operators(node)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        yield f"{_said(node)} -> {_said(node.operand)}", lambda it: it.operand
+    if isinstance(node, (ast.If, ast.While, ast.IfExp)):
+        for value in (True, False):
+            # An endless loop is noticed by its time alone, which would say little for its costs.
+            if not (value and isinstance(node, ast.While)):
+                yield f"if {_said(node.test)} -> {value}", _with(test=ast.Constant(value))
+    if isinstance(node, ast.comprehension):
+        for number, one in enumerate(node.ifs):
+            yield f"for … if {_said(one)} -> True", _without("ifs", number)
+    if isinstance(node, ast.Return) and node.value is not None and _said(node.value) != "None":
+        yield f"{_said(node)} -> None", _with(value=ast.Constant(None))
+    if isinstance(node, (ast.Expr, ast.AugAssign, ast.Delete)):
+        yield f"{_said(node)} -> left out", _instead(ast.Pass())
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in _CODES:
+        other = {"Code": "CLONED", "Reason": "TOO_LARGE", "Verdict": "FUTURE", "State": "EXPIRED"}[node.value.id]
+        if node.attr != other:
+            yield f"{_said(node)} -> {other}", _with(attr=other)
+    if isinstance(node, ast.Constant):
+        yield from _other_values(node)
+
+
+def _other_operators(node: ast.AST) -> Iterator[tuple[str, Edit]]:
+    if isinstance(node, (ast.Continue, ast.Break)):
+        for other in _SWAPPED[type(node)]:
+            yield f"{_said(node)} -> {other.__name__.lower()}", _instead(other())
+    elif isinstance(node, ast.Compare):
+        for number, operator in enumerate(node.ops):
+            for other in _SWAPPED[type(operator)]:
+                changed = [*node.ops[:number], other(), *node.ops[number + 1 :]]
+                yield f"{_said(node)} -> {other.__name__}", _with(ops=changed)
+    else:
+        for other in _SWAPPED.get(type(node.op), ()):  # type: ignore[attr-defined]  # those that are left have one
+            yield f"{_said(node)} -> {other.__name__}", _with(op=other())
+
+
+def _other_values(node: ast.Constant) -> Iterator[tuple[str, Edit]]:
+    value = node.value
+    others: tuple[object, ...] = ()
+    if isinstance(value, bool):
+        others = (not value,)
+    elif isinstance(value, int):
+        others = (value + 1, value - 1)
+    elif isinstance(value, str) and " " not in value:  # with a blank it is for people
+        others = (f"{value}X",)
+    elif isinstance(value, bytes):
+        others = (value + b"X",)
+    for other in others:
+        yield f"{_said(node)} -> {other!r}", _with(value=other)
+
+
+def _instead(other: ast.AST) -> Edit:
+    return lambda _: other
+
+
+def _with(**fields: Any) -> Edit:
+    def edit(node: Any) -> ast.AST:
+        for name, value in fields.items():
+            setattr(node, name, value)
+        return node  # type: ignore[no-any-return]  # a copy of the node that came
+
+    return edit
+
+
+def _without(field: str, number: int) -> Edit:
+    def edit(node: Any) -> ast.AST:
+        del getattr(node, field)[number]
+        return node  # type: ignore[no-any-return]  # a copy of the node that came
+
+    return edit
+
+
+def _said(node: ast.AST) -> str:
+    text = " ".join(ast.unparse(node).split())
+    return text if len(text) <= 90 else text[:60] + "…" + text[-29:]
+
+
+def _edited(tree: ast.Module, node: ast.AST, edit: Edit) -> ast.Module:
+    """Return a copy of the tree in which one node is another."""
+    changed = ast.copy_location(edit(copy.deepcopy(node)), node)
+    return ast.fix_missing_locations(copy.deepcopy(tree, {id(node): changed}))
+
+
+# In a live process
+
+
+def _units(code: CodeType) -> Iterator[CodeType]:
+    """Yield the code of the functions of a module, those in its classes among them, in a fixed order."""
+    for const in code.co_consts:
+        if isinstance(const, CodeType):
+            if const.co_flags & 0x2:  # CO_NEWLOCALS: a function's; a class body has none
+                yield const
+            else:
+                yield from _units(const)
+
+
+class Live:
+    """A module as it is loaded: whose code is whose."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.path = importlib.import_module(name).__file__ or ""
+        self.source = Path(self.path).read_text("utf-8")
+        self.codes = list(_units(compile(self.source, self.path, "exec", dont_inherit=True)))
+        wanted = set(self.codes)
+        self.functions: dict[CodeType, list[FunctionType]] = {}
+        for one in gc.get_objects():
+            if isinstance(one, FunctionType) and one.__code__ in wanted:
+                self.functions.setdefault(one.__code__, []).append(one)
+
+    def put(self, tree: ast.Module) -> list[CodeType]:
+        """Put a change into the functions; return the code that they had."""
+        changed = []
+        codes = list(_units(compile(tree, self.path, "exec", dont_inherit=True)))
+        for old, new in zip(self.codes, codes, strict=True):
+            if old != new:
+                changed.append(old)
+                for function in self.functions.get(old, ()):
+                    function.__code__ = new
+        return changed
+
+
+class Runner:
+    """A pytest plugin that runs the tests once for each change."""
+
+    def __init__(self, modules: list[str]) -> None:
+        self.modules = modules
+        self.survived: list[Change] = []
+        self.count = 0
+        self._forked = False
+        self.failed = False
+        self._callers: dict[CodeType, list[tuple[float, Any]]] = {}
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self) -> None:
+        """Make Hypothesis stop at the first failure: nobody reads what it would shrink it to."""
+        import hypothesis  # pytest rewrites the assertions of its plugin first
+
+        phases = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
+        hypothesis.settings.register_profile("mutants", hypothesis.settings.default, phases=phases, max_examples=60)
+        hypothesis.settings.load_profile("mutants")
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Leave a fork at its first failure."""
+        if report.failed and self._forked:
+            os._exit(1)
+        if report.failed:
+            self.failed = True
+            _say(f"{report.nodeid}\n{report.longreprtext}")
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Run each test once, then all changes."""
+        live = [Live(name) for name in self.modules]
+        self._learn(session.items, {code for one in live for code in one.functions})
+        if self.failed:
+            return True
+        for one in live:
+            began, before, survived = time.monotonic(), self.count, len(self.survived)
+            for change in changes(one.name, one.source):
+                self.count += 1
+                if not self._noticed(one, change):
+                    self.survived.append(change)
+                    _say(f"  survives: {one.path}:{change.line}: {change.name}")
+            _say(
+                f"{one.name}: {self.count - before} changes, {len(self.survived) - survived} survive, "
+                f"{time.monotonic() - began:.0f} s"
+            )
+        return True
+
+    def _learn(self, items: list[pytest.Item], wanted: set[CodeType]) -> None:
+        for item in items:
+            called: set[CodeType] = set()
+
+            def profile(frame: FrameType, event: str, _: object, called: set[CodeType] = called) -> None:
+                if event == "call" and frame.f_code in wanted:
+                    called.add(frame.f_code)
+
+            _forget()
+            began = time.process_time()
+            sys.setprofile(profile)
+            try:
+                _run(item)
+            finally:
+                sys.setprofile(None)
+            took = time.process_time() - began
+            for code in called:
+                self._callers.setdefault(code, []).append((took, item))
+        for callers in self._callers.values():
+            callers.sort(key=lambda caller: caller[0])
+
+    def _noticed(self, live: Live, change: Change) -> bool:
+        child = os.fork()
+        if child:
+            return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0
+        try:
+            self._forked = True
+            resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+            callers = [caller for code in live.put(change.tree) for caller in self._callers.get(code, ())]
+            # An endless loop ends with this.
+            most = CPU_SECONDS + int(3 * sum(took for took, _ in callers))
+            resource.setrlimit(resource.RLIMIT_CPU, (most, most))
+            _forget()
+            for _, item in callers:
+                _run(item)
+        except BaseException:  # noqa: BLE001 - whatever it is, it was noticed
+            os._exit(1)
+        os._exit(0)
+
+
+def _run(item: pytest.Item) -> None:
+    item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+
+
+def _forget() -> None:
+    """Empty the caches of the product, which would answer in place of a changed function."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("wire."):
+            for one in vars(module).values():
+                if hasattr(one, "cache_clear"):
+                    one.cache_clear()
+
+
+def _say(text: str) -> None:
+    os.write(3, f"{text}\n".encode())
+
+
+def known() -> dict[str, str]:
+    """Return the changes that mean the same, and why, as `KNOWN` lists them."""
+    found = {}
+    for line in KNOWN.read_text("utf-8").splitlines():
+        if line and not line.startswith("#"):
+            name, _, why = line.partition("  # ")
+            found[name] = why
+    return found
+
+
+def main(arguments: list[str]) -> int:
+    """Change the modules named in front of `--`, with the tests behind it; return the exit status."""
+    at = arguments.index("--")
+    modules, tests = arguments[:at], arguments[at + 1 :]
+    os.dup2(1, 3)
+    runner = Runner(modules)
+    options = ["-p", "no:terminal", "-p", "no:xdist", "-p", "no:cacheprovider", "--timeout=0"]
+    options += ["-o", "addopts=--import-mode=importlib"]
+    status = pytest.main([*options, *tests], plugins=[runner])
+    if status != 0 or runner.failed:
+        _say("the tests fail without any change")
+        return int(status) or 1
+    same = known()
+    new = [change for change in runner.survived if change.name not in same]
+    over = [name for name in same if name.split()[0] in modules and name not in {one.name for one in runner.survived}]
+    for change in new:
+        _say(f"no test notices it: {change.module}:{change.line}: {change.name}")
+    for name in over:
+        _say(f"nothing survives of what {KNOWN.name} lists: {name}")
+    _say(f"{runner.count} changes, {len(runner.survived)} survive, {len(new)} of them without a reason")
+    return 1 if new or over else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
