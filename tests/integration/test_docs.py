@@ -275,7 +275,7 @@ def test_what_the_house_says_to_type_is_run_by_somebody(machines, tmp_path):
         readers.run(command)
 
 
-@pytest.mark.parametrize("target", ["demo", "test", "lint", "bench", "dev", "test-full"])
+@pytest.mark.parametrize("target", ["demo", "test", "lint", "bench", "dev", "test-full", "core", "mutants"])
 def test_make_knows_the_targets_that_are_named(target):
     named = [page.name for page in PAGES if f"make {target}" in page.read_text("utf-8")]
     makefile = (ROOT / "Makefile").read_text("utf-8")
