@@ -4,8 +4,6 @@ The thief here has the real key. What he writes is as valid as what the owner wr
 hold: two lines for one place are noticed, nothing else stops, and the root ends it by saying which line counts.
 """
 
-from dataclasses import replace
-
 from support import hostile_host as hostile
 from support.besieged import Siege, accepted, all_incidents, journal, new_key, pin, shown, signer, site, state
 from support.machine import Machine
@@ -217,7 +215,7 @@ def _enrol_next_key(siege: Siege, key: Signer) -> None:
     mac = chain.newest.agents["mac"]
     proof = prove(key, wire=chain.wire, name="mac", role=mac.role)
     keys = (*mac.keys, Key(key.public, "active", proof, {}))
-    agents = {**chain.newest.agents, "mac": replace(mac, keys=keys)}
+    agents = {**chain.newest.agents, "mac": mac._replace(keys=keys)}
     raw = successor(chain.newest, chain.wire, hostile.TS, agents=agents)
     siege.host.put_trust(chain.newest.version + 1, raw, sign_document(raw, signer(siege.mac, "root")))
 

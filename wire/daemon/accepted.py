@@ -8,7 +8,6 @@ from here, never from a work tree, and never from a tip that was not judged.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from wire.daemon.shape import (
     ABSENT_MODE,
@@ -86,12 +85,14 @@ class Blobs:
         self._held.clear()
 
 
-@dataclass(slots=True)
 class Listing:
     """Path and object id of everything in an accepted commit, which cannot change: kept from one cycle for the next."""
 
-    commit: str | None = None
-    entries: Mapping[str, str] = field(default_factory=dict)
+    __slots__ = ("commit", "entries")
+
+    def __init__(self) -> None:
+        self.commit: str | None = None
+        self.entries: Mapping[str, str] = {}
 
 
 class Accepted:

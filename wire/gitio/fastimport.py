@@ -5,15 +5,21 @@ hold (empty parts, `.`, `..`, `.git`, NUL) is refused when it is put, and may be
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from wire.gitio.parse import object_id
 
 _MODES = frozenset({"100644", "100755", "040000"})
 
 
-@dataclass(frozen=True, slots=True)
-class Put:
+class _Put(NamedTuple):
+    path: bytes
+    data: bytes | None
+    oid: str | None
+    mode: str
+
+
+class Put(_Put):
     """Put a file with this content, or an existing blob or tree, at a path of the new commit.
 
     Args:
@@ -22,32 +28,36 @@ class Put:
         oid: an object that is there already; mode `040000` takes a whole tree.
     """
 
-    path: bytes
-    data: bytes | None = None
-    oid: str | None = None
-    mode: str = "100644"
+    __slots__ = ()
 
-    def __post_init__(self) -> None:
-        parts = self.path.split(b"/")
-        if b"\0" in self.path or any(part in (b"", b".", b"..") or part.lower() == b".git" for part in parts):
-            raise ValueError(f"no path for a file of a wire: {self.path!r}")
-        if (self.data is None) == (self.oid is None):
+    def __new__(cls, path: bytes, data: bytes | None = None, oid: str | None = None, mode: str = "100644") -> "Put":
+        """Raise ValueError for what no commit of a wire holds."""
+        parts = path.split(b"/")
+        if b"\0" in path or any(part in (b"", b".", b"..") or part.lower() == b".git" for part in parts):
+            raise ValueError(f"no path for a file of a wire: {path!r}")
+        if (data is None) == (oid is None):
             raise ValueError("a change has either content or an object id")
-        if self.mode not in _MODES or (self.mode == "040000" and self.oid is None):
-            raise ValueError(f"mode {self.mode} is none that a wire writes")
-        if self.oid is not None:
-            object_id(self.oid)
+        if mode not in _MODES or (mode == "040000" and oid is None):
+            raise ValueError(f"mode {mode} is none that a wire writes")
+        if oid is not None:
+            object_id(oid)
+        return super().__new__(cls, path, data, oid, mode)
 
 
-@dataclass(frozen=True, slots=True)
-class Drop:
+class _Drop(NamedTuple):
+    path: bytes
+
+
+class Drop(_Drop):
     """Leave a file, or a folder with all below it, out of the new commit; it need not be there."""
 
-    path: bytes
+    __slots__ = ()
 
-    def __post_init__(self) -> None:
-        if not self.path or b"\0" in self.path:
-            raise ValueError(f"nothing to drop at {self.path!r}")
+    def __new__(cls, path: bytes) -> "Drop":
+        """Raise ValueError for what is no path."""
+        if not path or b"\0" in path:
+            raise ValueError(f"nothing to drop at {path!r}")
+        return super().__new__(cls, path)
 
 
 def stream(

@@ -6,7 +6,8 @@ right one nobody can tell there, nor who is sitting at the keyboard. On a host `
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 from wire.daemon.accepted import Blobs
 from wire.daemon.shape import ROOT, Kind, classify, trust_path
@@ -14,12 +15,13 @@ from wire.gitio import Entry
 from wire.keys.trust import Chain
 from wire.protocol.chain import Position, place, walk
 
+_NOTHING: Mapping[int, bytes] = MappingProxyType({})
+
 GROUP = 64
 """Segments that are read at a time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Channel:
+class Channel(NamedTuple):
     """What is accepted of one channel.
 
     Attributes:
@@ -32,11 +34,10 @@ class Channel:
     end: Position
     segment: Callable[[int], bytes]
     blob: Callable[[int], str | None] = lambda number: None
-    stored: Mapping[int, bytes] = field(default_factory=dict)
+    stored: Mapping[int, bytes] = _NOTHING
 
 
-@dataclass(frozen=True, slots=True)
-class Ground:
+class Ground(NamedTuple):
     """The ground of one repository.
 
     Attributes:

@@ -16,7 +16,6 @@ nothing.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
@@ -38,8 +37,7 @@ _TOGETHER = 16
 """Files that are read at a time: so many of the largest size are still few enough for one child."""
 
 
-@dataclass(frozen=True, slots=True)
-class Staging:
+class Staging(NamedTuple):
     """What a commit would change, and what it stands on.
 
     Attributes:

@@ -10,7 +10,6 @@ Times are passed in as `created`, `2026-11-29T11:20:00.123Z`; the nonce of versi
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from wire.keys.document import encode, parse
@@ -139,12 +138,12 @@ def retire(
     if agent.key(key_id) is None:
         raise refused(Reason.KEY_UNKNOWN, f"{name!r} has no key {key_id} in trust version {document.version}")
     keys = tuple(
-        replace(key, status=status, positions=dict(positions)) if key.id == key_id else key for key in agent.keys
+        key._replace(status=status, positions=dict(positions)) if key.id == key_id else key for key in agent.keys
     )
     if replacement is not None:
         public, proof = replacement
         keys = (*keys, Key(public, ACTIVE, proof, {}))
-    after = replace(agent, keys=keys, status=REMOVED if remove else agent.status)
+    after = agent._replace(keys=keys, status=REMOVED if remove else agent.status)
     return successor(document, wire, created, agents={**document.agents, name: after})
 
 
@@ -159,7 +158,7 @@ def give_key(document: Document, wire: str, *, name: str, public: bytes, proof: 
         raise refused(Reason.NAME_REMOVED, f"{name!r} was removed; a removed name never counts again")
     if agent.active_key is not None:
         raise refused(Reason.NAME_HAS_KEY, f"{name!r} has an active key, {agent.active_key.id}")
-    after = replace(agent, keys=(*agent.keys, Key(public, ACTIVE, proof, {})))
+    after = agent._replace(keys=(*agent.keys, Key(public, ACTIVE, proof, {})))
     return successor(document, wire, created, agents={**document.agents, name: after})
 
 

@@ -20,7 +20,6 @@ its place: `protocol.chain.step` does that.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -48,8 +47,7 @@ class Verdict(StrEnum):
     """A version whose predecessor is not held, so that nothing can be said of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
+class Chain(NamedTuple):
     """All trust versions of a wire, from 1 to the newest that is held, each verified.
 
     `documents` and `signatures` run in parallel: a version's document and the bytes of its signature file.

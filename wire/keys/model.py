@@ -7,8 +7,7 @@ dictionaries, so that a chain can be handed to worker processes; nobody changes 
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from wire.protocol.encoding import format_checkpoint, key_id, sha256_hex
 
@@ -29,18 +28,29 @@ WIRE_ID_DIGITS = 32
 _FILE = re.compile(r"([0-9]{6,9})\.json", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
-    """A public key of an agent, with its proof and, once it is not active, the last line that counts per channel."""
-
+class _Key(NamedTuple):
     public: bytes
     status: str
     proof: bytes
     positions: Mapping[str, tuple[int, str]]
-    id: str = field(init=False)
+    id: str
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "id", key_id(self.public))
+
+class Key(_Key):
+    """A public key of an agent, with its proof and, once it is not active, the last line that counts per channel."""
+
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        public: bytes,
+        status: str,
+        proof: bytes,
+        positions: Mapping[str, tuple[int, str]],
+        id: str | None = None,
+    ) -> "Key":
+        """Return a key; `id` is what the public key makes it, and given only by who copies one."""
+        return super().__new__(cls, public, status, proof, positions, id or key_id(public))
 
     def covers(self, channel: str, seq: int, head: str) -> bool:
         """Return whether a line of this key counts at a place.
@@ -54,8 +64,7 @@ class Key:
         return last is not None and (seq < last[0] or (seq, head) == last)
 
 
-@dataclass(frozen=True, slots=True)
-class Agent:
+class Agent(NamedTuple):
     """A name that may write lines."""
 
     name: str
@@ -78,8 +87,7 @@ class Agent:
         return next((key for key in self.keys if key.id == key_id), None)
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(NamedTuple):
     """A name that lines may be addressed to, for several agents."""
 
     name: str
@@ -87,10 +95,7 @@ class Group:
     members: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
-    """A well-formed trust document; having one does not mean that anybody signed it."""
-
+class _Document(NamedTuple):
     version: int
     wire: str | None
     prev: str | None
@@ -101,15 +106,47 @@ class Document:
     agents: Mapping[str, Agent]
     groups: Mapping[str, Group]
     policy: Mapping[str, Any]
-    raw: bytes = field(repr=False)
-    hash: str = field(init=False)
-    owners: Mapping[str, tuple[str, Key]] = field(init=False, repr=False, compare=False)
-    """Key id to (agent's name, key), for every key of every agent."""
+    raw: bytes
+    hash: str
+    owners: Mapping[str, tuple[str, Key]]
 
-    def __post_init__(self) -> None:
-        owners = {key.id: (agent.name, key) for agent in self.agents.values() for key in agent.keys}
-        object.__setattr__(self, "hash", sha256_hex(self.raw))
-        object.__setattr__(self, "owners", owners)
+
+class Document(_Document):
+    """A well-formed trust document; having one does not mean that anybody signed it.
+
+    Attributes:
+        hash: SHA-256 of `raw`, as hex digits.
+        owners: key id to (agent's name, key), for every key of every agent.
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        version: int,
+        wire: str | None,
+        prev: str | None,
+        nonce: str | None,
+        created: str,
+        threshold: int,
+        roots: tuple[bytes, ...],
+        agents: Mapping[str, Agent],
+        groups: Mapping[str, Group],
+        policy: Mapping[str, Any],
+        raw: bytes,
+        hash: str | None = None,
+        owners: Mapping[str, tuple[str, Key]] | None = None,
+    ) -> "Document":
+        """Return a document; the last two are what the others make them, and given only by who copies one."""
+        if owners is None:
+            owners = {key.id: (agent.name, key) for agent in agents.values() for key in agent.keys}
+        return super().__new__(
+            cls, version, wire, prev, nonce, created, threshold, roots, agents, groups, policy, raw,
+            hash or sha256_hex(raw), owners,
+        )  # fmt: skip
+
+    def __repr__(self) -> str:
+        return f"Document(version={self.version}, hash={self.hash!r})"
 
     @property
     def wire_id(self) -> str:
