@@ -120,3 +120,18 @@ def test_showing_a_message_imports_nothing_that_can_wait(team: Team) -> None:
     team.mac.send("spark", "hello")
     team.settle()
     check(team, "spark", ["tail", "--json"], SHOWN, PRINTED | {"mmap"})
+
+
+def test_the_hosts_hook_imports_nothing_that_it_does_not_meet(team: Team) -> None:
+    """A push of lines: classes are not described, nothing is hashed by OpenSSL, no request is looked at."""
+    team.mac.send("spark", "hello")
+    old = team.remote.tip()
+    team.mac.wire("sync")
+    told = team.folder / "told"
+    told.write_text(f"{old} {team.remote.tip()} refs/heads/main\n")
+    code = f"import os; os.dup2(os.open({str(told)!r}, os.O_RDONLY), 0); {RUN}"
+    env = team.mac.environ({"PYTHONDONTWRITEBYTECODE": None, "GIT_DIR": "."})
+    found = imported([code, "hooks", "run", "pre-receive", "--branch", "main"], env, team.remote.path)
+    assert "wire.hooks.judge" in found
+    assert "wire.keys.requests" not in found
+    assert not found & {"dataclasses", "inspect", "hashlib", "secrets", "random", "click", "git"}
