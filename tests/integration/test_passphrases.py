@@ -74,6 +74,7 @@ def test_what_a_daemon_does_without_it_and_says(team: Team) -> None:
     status = team.mac.wire("status", check=False)
     assert status.status == 1
     assert "the key of mac is locked" in status.stdout
+    assert team.mac.json("status", check=False)["locked"] == ["mac"]
     doctor = team.mac.jsonl("doctor", check=False)
     found = [one for one in doctor if one["check"].endswith("key of mac")]
     assert [one["verdict"] for one in found] == ["wrong"]

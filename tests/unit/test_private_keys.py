@@ -10,6 +10,7 @@ from wire.hooks.private import find
 from wire.keys import keyfile
 from wire.protocol.encoding import Signer, b64
 
+LOCKED = b'"sealed":"' + b"A" * 96 + b'"'
 WIRE = "00112233445566778899aabbccddeeff"
 
 
@@ -25,7 +26,7 @@ def test_a_key_file_is_found(key_file: bytes) -> None:
     assert found.what == "a private key of wire"
 
 
-@pytest.mark.parametrize(
+SHOWN = pytest.mark.parametrize(
     "shown",
     [
         pytest.param(lambda key: json.dumps(json.loads(key), indent=4).encode(), id="indented"),
@@ -36,10 +37,24 @@ def test_a_key_file_is_found(key_file: bytes) -> None:
         pytest.param(lambda key: b"\xff\x00" * 1000 + key, id="in-a-binary"),
     ],
 )
+
+
+@SHOWN
 def test_it_is_found_in_whatever_form(key_file: bytes, shown) -> None:
     data = shown(key_file)
     (found,) = find(data)
     assert b"secret" in data[found.offset : found.offset + 20]
+
+
+@SHOWN
+def test_one_under_a_passphrase_is_found_too(key_file: bytes, shown, tmp_path: Path) -> None:
+    """Whoever has it may guess for as long as he likes."""
+    path = tmp_path / "agent-mac.key"
+    path.write_bytes(key_file)
+    path.chmod(0o600)
+    keyfile.relock(str(path), None, b"correct horse", allow_loose=True)
+    (found,) = find(shown(path.read_bytes()))
+    assert found.what == "a private key of wire under a passphrase"
 
 
 @pytest.mark.parametrize(
@@ -103,5 +118,10 @@ def test_many_are_told_in_their_order(key_file: bytes) -> None:
 
 def test_a_flood_of_beginnings_is_looked_through_in_time() -> None:
     """What is quadratic would take minutes here."""
-    for flood in (b"-----BEGIN PRIVATE KEY-----", b"PuTTY-User-Key-File-1: ", b'"secret":"' + b"A" * 43 + b'="'):
+    for flood in (
+        b"-----BEGIN PRIVATE KEY-----",
+        b"PuTTY-User-Key-File-1: ",
+        b'"secret":"' + b"A" * 43 + b'="',
+        LOCKED,
+    ):
         assert find(flood * ((1 << 20) // len(flood))) == []

@@ -186,6 +186,7 @@ def _as_json(found: Status) -> dict[str, Any]:
         "oldest_unpushed": found.oldest_unpushed,
         "oldest_unpushed_age_s": None if found.oldest_unpushed is None else now - seconds_of(found.oldest_unpushed),
         "waiting_for_approval": progress.waiting,
+        "locked": progress.locked.split(),
         "presence_refused": seen.refusal
         and {"since": utc_text(seen.refusal.since), "tried": utc_text(seen.refusal.tried), "why": seen.refusal.why},
         "frozen": pin.frozen and {"code": pin.frozen.code, "since": pin.frozen.since},

@@ -1,8 +1,8 @@
 """Private keys in bytes that are about to be shared (pure).
 
-Found are wire's own key files, as they are, reformatted or quoted in something else, and the usual armoured forms: PEM
-(PKCS#1, PKCS#8, SEC1, encrypted or not), OpenSSH, OpenPGP and PuTTY. Words about keys are none: behind the first line
-there must be a body.
+Found are wire's own key files, under a passphrase or not, as they are, reformatted or quoted in something else, and the
+usual armoured forms: PEM (PKCS#1, PKCS#8, SEC1, encrypted or not), OpenSSH, OpenPGP and PuTTY. Words about keys are
+none: behind the first line there must be a body.
 
     find(b"-----BEGIN OPENSSH PRIVATE KEY-----\\n…")     # [Found(offset=0, what="an OpenSSH private key")]
 """
@@ -29,6 +29,8 @@ _PUTTY_BODY = b"Private-Lines: "
 _NEAR = 4096
 """Bytes in which the parts of one key file stand together."""
 _SECRET = re.compile(rb'\\*"secret\\*"\s*:\s*\\*"(?P<seed>[A-Za-z0-9+/]{43}=)\\*"')
+_LOCKED = re.compile(rb'\\*"sealed\\*"\s*:\s*\\*"[A-Za-z0-9+/]{96}\\*"')
+_KDF = b"argon2id"
 _KINDS = {b"OPENSSH ": "an OpenSSH", b"PGP ": "an OpenPGP"}
 
 
@@ -47,6 +49,11 @@ def find(data: bytes) -> list[Found]:
     publics: dict[bytes, bytes] = {}
     found += [
         Found(match.start(), "a private key of wire") for match in _SECRET.finditer(data) if _ours(match, data, publics)
+    ]
+    found += [
+        Found(match.start(), "a private key of wire under a passphrase")
+        for match in _LOCKED.finditer(data)
+        if data.find(_KDF, max(0, match.start() - _NEAR), match.end() + _NEAR) >= 0
     ]
     return sorted(found)
 
