@@ -370,6 +370,11 @@ def test_points_of_keys_that_are_known_are_not_checked_again(monkeypatch: pytest
     assert len(checked) == 1 + len(ROOTS) + len(parse(RAW).owners)
 
 
+def test_a_document_shows_what_it_is_and_not_all_that_it_holds() -> None:
+    document = parse(unchanged(SMALL))
+    assert repr(document) == f"Document(version={document.version}, hash={document.hash!r})"
+
+
 def test_documents_can_be_handed_to_worker_processes() -> None:
     assert pickle.loads(pickle.dumps(CHAIN)) == CHAIN
 

@@ -138,8 +138,7 @@ class Document(_Document):
         owners: Mapping[str, tuple[str, Key]] | None = None,
     ) -> "Document":
         """Return a document; the last two are what the others make them, and given only by who copies one."""
-        if owners is None:
-            owners = {key.id: (agent.name, key) for agent in agents.values() for key in agent.keys}
+        owners = owners or {key.id: (agent.name, key) for agent in agents.values() for key in agent.keys}
         return super().__new__(
             cls, version, wire, prev, nonce, created, threshold, roots, agents, groups, policy, raw,
             hash or sha256_hex(raw), owners,
