@@ -87,12 +87,14 @@ class Wire:
         ack_required: bool | None = None,
         expires: str | None = None,
         idem: str | None = None,
+        seal: bool | None = None,
+        allow_secret: str | None = None,
     ) -> "Sent":
         """Send one message and return its id and state; it is durable when this returns."""
         from wire.verbs.sending import Draft
 
-        draft = Draft(to, type, body, subject, thread, re, refs, priority, needs, ack_required, expires, idem)
-        return self.send_all([draft]).sent[0]
+        more = (thread, re, refs, priority, needs, ack_required, expires, idem, seal, allow_secret)
+        return self.send_all([Draft(to, type, body, subject, *more)]).sent[0]
 
     def send_all(self, drafts: "Sequence[Draft]") -> "Outcome":
         """Send many messages, all or none, with one fsync per segment."""
@@ -109,9 +111,9 @@ class Wire:
 
     def answer(self, message_id: str, draft: "Draft") -> "Draft":
         """Return a draft that is addressed as the answer to a message."""
-        from wire.verbs import sending
+        from wire.verbs import answering
 
-        return sending.reply(self.here, message_id, draft)
+        return answering.reply(self.here, message_id, draft)
 
     def ack(self, message_id: str, note: str | None = None) -> "Sent":
         """Acknowledge a message, with a note or without; a second ack without a note is the first one again."""
@@ -119,9 +121,9 @@ class Wire:
 
     def acknowledgement(self, message_id: str, note: str | None = None) -> "Draft":
         """Return the draft of an ack; raises UsageError for a message of the agent's own."""
-        from wire.verbs import sending
+        from wire.verbs import answering
 
-        return sending.acknowledgement(self.here, message_id, note)
+        return answering.acknowledgement(self.here, message_id, note)
 
     def wait(self, ids: Sequence[str], state: str = "pushed", timeout: float = 30.0) -> "list[Sent]":
         """Wait until all messages reached a state, from `delivered` on at every recipient.

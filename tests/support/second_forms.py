@@ -166,6 +166,12 @@ def ack_of(value: Any) -> bool | None:
     return None
 
 
+def enc_of(value: Any) -> bool | None:
+    from support.second_sealed import is_lawful  # which knows these forms
+
+    return is_lawful(value) or None
+
+
 # Each gives True for lawful, False for SIZE, None for SCHEMA.
 MEMBERS: dict[str, Any] = {
     "thread": lambda value: is_id(value) or None, "re": lambda value: is_id(value) or None, "subject": text_of(200),
@@ -173,7 +179,7 @@ MEMBERS: dict[str, Any] = {
     "priority": one_of("low", "normal", "high", "urgent"), "needs": one_of("none", "agent", "human"),
     "ack_required": lambda value: isinstance(value, bool) or None,
     "expires": lambda value: (isinstance(value, str) and bool(re.fullmatch(TIME, value))) or None,
-    "idem": text_of(200, 1), "ack": ack_of, "enc": lambda value: isinstance(value, dict) or None,
+    "idem": text_of(200, 1), "ack": ack_of, "enc": lambda value: enc_of(value),
 }  # fmt: skip
 ORDER = ["v", "wire", "from", "to", "seq", "prev", "ts", "trust", "type", *MEMBERS, "key", "sig"]
 NEED_RE = {"reply", "ack", "correction", "receipt", "counter", "accept", "reject", "release"}
@@ -186,6 +192,8 @@ def content(raw: bytes) -> str:
     except ValueError:
         return "SCHEMA"
     if [name for name in ORDER if name in said] != list(said) or ("ack" in said and said["to"] == "all"):
+        return "SCHEMA"
+    if "enc" in said and not said.keys().isdisjoint(("subject", "body", "refs")):
         return "SCHEMA"
     for name in MEMBERS.keys() & said:
         if (lawful := MEMBERS[name](said[name])) is not True:

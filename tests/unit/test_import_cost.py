@@ -51,6 +51,7 @@ SEND = ALWAYS | {
     "wire.keys.keyfile",
     "wire.store.journal",
     "wire.store.sent",
+    "wire.verbs.leaks",
     "wire.verbs.sending",
 }
 NOTHING_NEW = (ALWAYS - {"wire.keys"}) | {

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from support import second, second_forms, second_presence
+from support import second, second_forms, second_presence, second_sealed
 from vectors import generate
 from vectors.forge import expand
 from wire.errors import TrustError, WireError
 from wire.keys import exhibits, proposals, requests, roots, rotations, weighing
 from wire.keys.fingerprints import words
 from wire.keys.trust import Chain
-from wire.protocol import chain, encoding, line, names, presence, strictjson
+from wire.protocol import chain, encoding, line, names, presence, sealed, strictjson
 
 FOLDER = Path(generate.__file__).parent
 FILES = {path.name: json.loads(path.read_bytes()) for path in FOLDER.glob("*.json")}
@@ -364,6 +364,37 @@ def test_root_lines(vector: dict[str, Any]) -> None:
     wire = FILES["proposals.json"]["wire"]
     assert refusal(lambda: roots.read(vector["line"], wire=wire, name=vector["for"])) == vector["verdict"]
     assert refusal(lambda: second_forms.root_line(vector["line"], wire, vector["for"])) == vector["verdict"]
+
+
+KEYS = FILES["world.json"]["keys"]
+SEALED = FILES["sealed.json"]
+
+
+@vectors("sealed.json")
+def test_closed_letters(vector: dict[str, Any]) -> None:
+    wire, channel = vector.get("wire", SEALED["wire"]), vector.get("channel", SEALED["channel"])
+    signer = encoding.Signer(bytes.fromhex(KEYS[vector["key"]]["seed"]))
+    check, _ = line.OPTIONAL["enc"]
+    assert check(vector["enc"]) is (vector["verdict"] != "SCHEMA")
+    if vector["verdict"] == "SCHEMA":
+        return
+    if vector["verdict"] == "opened":
+        letter = sealed.opened(vector["enc"], signer, wire=wire, channel=channel)
+        assert json.dumps(letter.members) == json.dumps(vector["members"])
+        assert json.loads(letter.text) == vector["members"]
+    else:
+        with pytest.raises(sealed.SealedError) as caught:
+            sealed.opened(vector["enc"], signer, wire=wire, channel=channel)
+        assert str(caught.value)
+        assert isinstance(caught.value, sealed.NotForUs) is (vector["verdict"] == "other-keys")
+
+
+@vectors("sealed.json")
+def test_closed_letters_second(vector: dict[str, Any]) -> None:
+    wire, channel = vector.get("wire", SEALED["wire"]), vector.get("channel", SEALED["channel"])
+    seed = bytes.fromhex(KEYS[vector["key"]]["seed"])
+    found = second_sealed.opened(vector["enc"], seed, KEYS[vector["key"]]["id"], wire, channel)
+    assert found == (vector["verdict"], vector.get("members"))
 
 
 @vectors("presence.json")

@@ -10,6 +10,7 @@ from vectors import (
     make_presence,
     make_proposals,
     make_rotations,
+    make_sealed,
     make_small,
     make_trust,
     make_walks,
@@ -31,6 +32,7 @@ def files() -> dict[str, str]:
         "requests.json": make_trust.requests(),
         "rotations.json": make_rotations.make(),
         "proposals.json": make_proposals.make(),
+        "sealed.json": make_sealed.make(),
         "presence.json": make_presence.make(),
         "evidence.json": make_evidence.make(),
     }

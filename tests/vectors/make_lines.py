@@ -22,6 +22,7 @@ from vectors.forge import (
     start,
     unsigned,
 )
+from vectors.make_sealed import close
 from vectors.world import ANA, MAC, MAC_NEXT, MALLORY, OTHER_WIRE, SPARK, TRUST_REF, WIRE
 
 CHANNEL = "mac/spark"
@@ -134,8 +135,21 @@ def _good() -> Iterator[Vector]:
     yield _says(
         "all optional members", "each once and in order", type="request", thread="spark/mac/1", re="spark/mac/7",
         subject="the build", body={"ok": True, "n": 3}, refs=["git:abc", "docs/x.md"], priority="high", needs="human",
-        ack_required=True, expires="2026-12-01T00:00:00.000Z", idem="k-1", ack=[7, sha(b"7")], enc={"to": []},
+        ack_required=True, expires="2026-12-01T00:00:00.000Z", idem="k-1", ack=[7, sha(b"7")],
     )  # fmt: skip
+    yield _says(
+        "all members beside a closed letter", "subject, body and refs are in it", type="request", thread="spark/mac/1",
+        re="spark/mac/7", priority="high", needs="human", ack_required=True, expires="2026-12-01T00:00:00.000Z",
+        idem="k-1", ack=[7, sha(b"7")], enc=close(),
+    )  # fmt: skip
+    yield _says(
+        "a letter closed in a later way", "it keeps its place, and is shown as closed", enc={"alg": "x", "n": 1}
+    )
+    for name, value in (("subject", "s"), ("body", "x"), ("refs", [])):
+        middle_ = middle(**{name: value}, enc=close())
+        yield _unreadable(f"{name} beside a closed letter", middle_, "it would be open there")
+    closed_incident = middle(enc=close())
+    yield _unreadable("a closed incident", closed_incident, "its body is for everybody", type="incident")
     for kind in (
         "request", "warning", "feedback", "ship", "proposal", "decision", "claim", "task", "heartbeat", "shutdown",
         "wakeup",
@@ -258,8 +272,10 @@ def _numbers() -> Iterator[Vector]:
         yield _unreadable(f"{text[:24]} in a body", f'"body":{{"n":{text}}},', reason)
     for text in ("1.0", "1e0", "-0.0", "0.00001"):
         yield _unreadable(f"{text} in ack", f'"ack":[{text},"{sha(b"7")}"],', "floats stand in bodies only")
-        yield _unreadable(f"{text} in enc", f'"enc":{{"n":{text}}},', "floats stand in bodies only")
-    yield _says("an integer in enc", "integers may stand anywhere", enc={"n": 2**53 - 1})
+        yield _unreadable(f"{text} in enc", f'"enc":{{"alg":"x","n":{text}}},', "floats stand in bodies only")
+    yield _says("an integer in enc", "integers may stand anywhere", enc={"alg": "x", "n": 2**53 - 1})
+    yield _unreadable("enc without alg", middle(enc={"n": 1}), "it says in which way it is closed")
+    yield _unreadable("enc of another form", middle(enc={**close(), "data": ""}), "not of the form of its alg")
 
 
 def _fields() -> Iterator[Vector]:

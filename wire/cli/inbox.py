@@ -13,7 +13,7 @@ from wire.errors import DONE, Busy, StoreError
 from wire.verbs.inbox import LIMIT, Inbox
 from wire.verbs.look import Item
 from wire.verbs.reading import DEFAULT_READER, Filters, claim
-from wire.verbs.render import age_of, asked, facts, quoted, wants_answer
+from wire.verbs.render import age_of, asked, closed, facts, quoted, wants_answer
 
 
 @click.command()
@@ -115,6 +115,8 @@ def _row(item: Item) -> str:
     """Return one message on one line; of its author's text only the subject, or that there is none."""
     if item.members is None:
         return f"  {facts(item)}  (cannot be shown)"
+    if (told := closed(item)) is not None:
+        return f"  {facts(item)}  ({told})"
     subject = item.members.get("subject")
     size = len(item.line.raw)
     return f"  {facts(item)}, {size} bytes" + (f"  | {quoted(subject, 100)}" if subject else "")
@@ -152,6 +154,8 @@ def _about(item: Item, full: bool) -> dict[str, Any]:
     about |= {name: members[name] for name in ("thread", "re", "subject") if name in members}
     if item.members is None:
         about["why"] = item.why
+    elif (told := closed(item)) is not None:
+        about["why"] = told
     elif full and "body" in members:
         about["body"] = members["body"]
     return about

@@ -19,6 +19,15 @@ from wire.verbs.states import STATES
 _DRAFT_MEMBERS = frozenset(Draft._fields)
 
 
+def _closing_options(command: Any) -> Any:
+    for option in (
+        click.option("--allow-secret", metavar="REASON", help="Send what looks like a secret; kept on this machine."),
+        click.option("--seal/--no-seal", default=None, help="Close it: only its recipients can read what it says."),
+    ):
+        command = option(command)
+    return command
+
+
 def _message_options(command: Any) -> Any:
     for option in reversed(
         (
@@ -35,7 +44,7 @@ def _message_options(command: Any) -> Any:
         )
     ):
         command = option(command)
-    return json_option(choosing(command))
+    return json_option(choosing(_closing_options(command)))
 
 
 @click.command()
@@ -68,7 +77,11 @@ def send(
     if batch:
         if to is not None or body is not None or file is not None:
             raise UsageError("--batch reads recipients and bodies from standard input", reason="usage")
-        drafts = _batch(sys.stdin.buffer.read())
+        asked = {name: members[name] for name in ("seal", "allow_secret") if members[name] is not None}
+        drafts = [
+            one._replace(**{name: value for name, value in asked.items() if getattr(one, name) is None})
+            for one in _batch(sys.stdin.buffer.read())
+        ]
     else:
         if to is None:
             raise UsageError("say to whom: wire send TO BODY", reason="usage", next_step="wire send --help")
@@ -102,9 +115,10 @@ def reply(
 @click.argument("note", required=False)
 @click.option("--wait", "wait_for", type=click.Choice(STATES), help="Wait until this state is proved.")
 @click.option("--timeout", type=float, default=30.0, show_default=True, help="Seconds to wait.")
+@_closing_options
 @json_option
 @choosing
-def ack(message_id: str, note: str | None, wait_for: str | None, timeout: float, as_json: bool) -> None:
+def ack(message_id: str, note: str | None, wait_for: str | None, timeout: float, as_json: bool, **closing: Any) -> None:
     """Acknowledge a message: it was read and understood; a NOTE may say more.
 
     Its sender sees it as `acked`. Without a NOTE a second ack is the first one again.
@@ -112,7 +126,9 @@ def ack(message_id: str, note: str | None, wait_for: str | None, timeout: float,
     wire = wire_of(click.get_current_context())
     if note is not None:
         note = _text(note.encode("utf-8", "surrogateescape"), "the note")
-    _send(wire, [wire.acknowledgement(message_id, note)], as_json, wait_for, timeout)
+    draft = wire.acknowledgement(message_id, note)
+    closing = {name: value for name, value in closing.items() if value is not None}
+    _send(wire, [draft._replace(**closing)], as_json, wait_for, timeout)
 
 
 def _send(wire: Wire, drafts: list[Draft], as_json: bool, wait_for: str | None, timeout: float) -> None:
@@ -144,7 +160,9 @@ def _draft(to: str, kind: str, body: str | dict[str, Any] | None, **members: Any
     for name, value in members.items():
         for text in value if isinstance(value, list) else (value,):
             if isinstance(text, str):
-                _text(text.encode("utf-8", "surrogateescape"), f"--{'ref' if name == 'refs' else name}")
+                _text(
+                    text.encode("utf-8", "surrogateescape"), f"--{'ref' if name == 'refs' else name.replace('_', '-')}"
+                )
     return Draft(to, kind, body, **members)
 
 

@@ -145,7 +145,8 @@ def _list_cut(one: "Cut") -> None:
     from wire.verbs.render import body_text, quoted
 
     try:
-        text = quoted(body_text(content(one.line), compact=True), _SHOWN)
+        members = content(one.line)
+        text = "(sealed)" if "enc" in members else quoted(body_text(members, compact=True), _SHOWN)
     except LineError:
         text = "(cannot be read)"
     whose = ", came from the remote" if one.foreign else ""

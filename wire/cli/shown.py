@@ -121,6 +121,7 @@ def as_json(item: Item, more: dict[str, Any] | None = None) -> bytes:
         "first_seen": item.first_seen,
         "commit": item.commit,
         "flags": list(item.flags),
+        **_sealed_json(item),
         **(more or {}),
     }
     start = json.dumps(about, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace")
@@ -128,10 +129,24 @@ def as_json(item: Item, more: dict[str, Any] | None = None) -> bytes:
         text = item.line.raw.decode("utf-8", "backslashreplace")
         odd = json.dumps({"why": item.why, "raw": text}, ensure_ascii=True, separators=(",", ":")).encode("ascii")
         return start[:-1] + b"," + odd[1:] + b"\n"
+    if item.sealed is not None and item.sealed.opened:
+        # Next to the signed bytes, to the byte as its author closed it.
+        start = start[:-1] + b',"opened":' + item.sealed.text + b"}"
     return start[:-1] + b',"line":' + item.line.raw + b"}\n"
 
 
+def _sealed_json(item: Item) -> dict[str, Any]:
+    """Return for programs what is known of a closed letter; nothing for an open one."""
+    sealed = item.sealed
+    if sealed is None:
+        return {}
+    told: dict[str, Any] = {"opened": sealed.opened, "readers": list(sealed.readers), "strange_keys": sealed.strange}
+    return {"sealed": {**told, "why": sealed.why} if sealed.why else told}
+
+
 def _facts(here: Here, item: Item) -> dict[str, Any]:
+    from wire.store import allowed  # for one message at a time
+
     line, pin = item.line, here.pin()
     facts: dict[str, Any] = {
         "verdict": item.verdict,
@@ -146,6 +161,8 @@ def _facts(here: Here, item: Item) -> dict[str, Any]:
     }
     if line.sender in here.config.agents:
         facts |= _receipts(here, item)
+        if (let := allowed.of(here.places, line.id, line.head)) is not None:
+            facts["allowed_secret"] = {"reason": let.reason, "found": let.found}
     owner = [name for name, keys in pin.names.keys.items() if line.key_id in keys]
     facts["signed_by"] = owner[0] if owner else f"a key of {line.sender} that is no longer active"
     facts["incidents"] = [f"{one.id} {one.code}" for one in concerning(here, [line.channel])]

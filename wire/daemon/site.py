@@ -263,4 +263,5 @@ def names_of(chain: Chain) -> Names:
         tuple(agents),
         {name: group.members for name, group in document.groups.items() if group.status == ACTIVE},
         {name: tuple(key.id for key in agent.keys if key.status == ACTIVE) for name, agent in agents.items()},
+        document.asks_for_sealing,
     )

@@ -20,6 +20,8 @@ KEY_STATUSES = (ACTIVE, RETIRED, REVOKED)
 NAME_STATUSES = (ACTIVE, REMOVED)
 """The states of an agent or a group, in the only direction in which they change."""
 ROLES = ("agent", "human")
+ENCRYPT, REQUIRED, OPTIONAL = "encrypt", "required", "optional"
+"""A member of the policy, and what it may say."""
 
 VERSION_MAX = 999_999_999
 WIRE_ID_DIGITS = 32
@@ -166,6 +168,11 @@ class Document(_Document):
     def checkpoint(self) -> str:
         """What people and pins hold: `3:SHA256:<43 base64>`."""
         return format_checkpoint(self.version, self.digest)
+
+    @property
+    def asks_for_sealing(self) -> bool:
+        """Whether senders are asked to close their letters: the policy's `encrypt` is `required`."""
+        return self.policy.get(ENCRYPT) == REQUIRED
 
     def holds_key(self, public: bytes) -> bool:
         """Return whether this public key stands in the document, as a root's or an agent's."""

@@ -26,7 +26,7 @@ from wire.verbs.look import Item
 from wire.verbs.order import until_text
 from wire.verbs.reading import Filters, claim
 from wire.verbs.receipts import Traced
-from wire.verbs.render import Digest, age_of, asked, digest, one_line, quoted, wants_answer
+from wire.verbs.render import Digest, age_of, asked, closed, digest, one_line, quoted, wants_answer
 from wire.verbs.sending import Draft
 from wire.verbs.states import STATES
 
@@ -207,6 +207,8 @@ def _row(item: Item) -> dict[str, Any]:
         told["subject"] = quoted(members["subject"], 100)
     if item.members is None:
         told["unreadable"] = quoted(item.why)
+    elif (why := closed(item)) is not None:
+        told["unreadable"] = why
     return told
 
 
@@ -309,6 +311,7 @@ _MESSAGE: Params = {
     "ack_required": Param("flag"),
     "expires": Param("text", "2h, 3d, or a UTC time", most=24),
     "idem": Param("text", "send at most once per key", most=200),
+    "seal": Param("flag", "only recipients can read it"),
 }
 
 TOOLS: dict[str, Tool] = {

@@ -135,8 +135,23 @@ class Signer:
         """Return the 64-byte signature over the pre-authentication encoding of `payload`."""
         return nacl.bindings.crypto_sign(pae(payload_type, payload), self._secret)[:SIGNATURE_BYTES]
 
+    def unseal(self, box: bytes) -> bytes | None:
+        """Return what `seal_for` sealed for this key, None where it is no such box."""
+        public = nacl.bindings.crypto_sign_ed25519_pk_to_curve25519(self.public)
+        secret = nacl.bindings.crypto_sign_ed25519_sk_to_curve25519(self._secret)
+        try:
+            return nacl.bindings.crypto_box_seal_open(box, public, secret)
+        except nacl.exceptions.CryptoError:
+            return None
+
     def __repr__(self) -> str:
         return f"Signer(key_id={self.key_id!r})"
+
+
+def seal_for(public: bytes, data: bytes) -> bytes:
+    """Return a box that only the holder of an Ed25519 key can open: X25519 with a key of its own (libsodium's sealed
+    box), 48 bytes longer than `data`."""
+    return nacl.bindings.crypto_box_seal(data, nacl.bindings.crypto_sign_ed25519_pk_to_curve25519(public))
 
 
 def verify(public: bytes, signature: bytes, payload_type: bytes, payload: bytes) -> bool:

@@ -166,7 +166,7 @@ def seal(
     if problem is not None:
         raise UsageError(f"the message was not sent: {problem[1]}", reason="bad-content")
     try:
-        written = _written(members)
+        written = strictjson.dumps_members(members)
         if any(isinstance(member, (dict, list)) for member in members.values()):
             strictjson.loads(written)
     except strictjson.StrictError as error:
@@ -256,21 +256,11 @@ def _signed(signer: Signer, prefix: str, middle: bytes) -> bytes:
     raw = b'%s,"sig":"%s"}\n' % (signed[:-1], signature)
     if len(raw) > LINE_MAX:
         raise UsageError(
-            f"the message was not sent: its line would have {len(raw)} bytes; the limit is {LINE_MAX}",
+            f"the message was not sent: its line would have {len(raw)} bytes; the limit is {LINE_MAX}, and it is"
+            f" {len(raw) - LINE_MAX} over",
             reason="too-large",
         )
     return raw
-
-
-def _written(members: dict[str, Any]) -> bytes:
-    body = members.get("body")
-    if not isinstance(body, strictjson.Verbatim):
-        return strictjson.dumps(members)
-    parts = (
-        b'"%s":%s' % (name.encode("ascii"), body.text if value is body else strictjson.dumps(value))
-        for name, value in members.items()
-    )
-    return b"{%s}" % b",".join(parts)
 
 
 def _guess(raw: bytes) -> str:

@@ -18,6 +18,11 @@ REFS_MAX = 64
 REF_MAX = 1_024
 IDEM_MAX = 200
 
+SEALED = ("subject", "body", "refs")
+"""What a closed letter closes; beside `enc` none of them stands open."""
+SEALED_BY = "x25519-xchacha20poly1305"
+"""How: the `alg` of `enc` that this version knows."""
+
 _TYPE = re.compile(r"[a-z][a-z0-9_-]{0,31}", re.ASCII)
 _HEAD = re.compile(r"[0-9a-f]{64}", re.ASCII)
 FIXED = ("v", "wire", "from", "to", "seq", "prev", "ts", "trust", "type")
@@ -88,6 +93,16 @@ def _is_refs(value: Any) -> bool:
     )
 
 
+def _is_enc(value: Any) -> bool:
+    if not isinstance(value, dict) or not isinstance(value.get("alg"), str):
+        return False
+    if value["alg"] != SEALED_BY:
+        return True  # of a later version: it keeps its place, and is shown as closed
+    from wire.protocol import sealed  # few lines are closed
+
+    return sealed.is_form(value)
+
+
 OPTIONAL: dict[str, tuple[Callable[[Any], bool], str]] = {
     "thread": (valid_id, "a message id"),
     "re": (valid_id, "a message id"),
@@ -100,7 +115,7 @@ OPTIONAL: dict[str, tuple[Callable[[Any], bool], str]] = {
     "expires": (_is_time, "a time like 2026-11-29T11:20:00.123Z"),
     "idem": (lambda v: isinstance(v, str) and 0 < len(v) <= IDEM_MAX, f"a string of 1 to {IDEM_MAX} characters"),
     "ack": (_is_ack, "[seq, head]"),
-    "enc": (lambda v: isinstance(v, dict), "an object"),
+    "enc": (_is_enc, "a closed subject, body and refs"),
 }  # fmt: skip
 """The optional members in the order in which they stand in a line, each with its check and what it expects."""
 
@@ -130,6 +145,8 @@ def check_content(recipient: str, type: str, members: dict[str, Any]) -> tuple[C
             return (Code.SIZE if _too_long(name, value) else Code.SCHEMA), f"{name!r} is not {check[1]}"
     if recipient == "all" and "ack" in members:
         return Code.SCHEMA, "'ack' stands in a line with more than one recipient"
+    if "enc" in members and (open_ := next((name for name in SEALED if name in members), None)) is not None:
+        return Code.SCHEMA, f"{open_!r} stands open beside 'enc'"
     body = TYPES.get(type)
     if body is None:
         return None

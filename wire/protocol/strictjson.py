@@ -71,6 +71,18 @@ def dumps(value: object) -> bytes:
         raise StrictError(str(error)) from None
 
 
+def dumps_members(members: dict[str, Any]) -> bytes:
+    """Return an object as `dumps` does, its `body` as it came where it is `Verbatim`; raises StrictError."""
+    body = members.get("body")
+    if not isinstance(body, Verbatim):
+        return dumps(members)
+    parts = (
+        b'"%s":%s' % (name.encode("ascii"), body.text if value is body else dumps(value))
+        for name, value in members.items()
+    )
+    return b"{%s}" % b",".join(parts)
+
+
 class Verbatim(dict[str, Any]):
     """An object that is written as the text it came as, but for the whitespace between its tokens.
 

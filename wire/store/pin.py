@@ -41,11 +41,13 @@ class Names(NamedTuple):
         agents: active agents.
         groups: members per active group.
         keys: ids of the active keys per active agent.
+        sealed: whether the policy asks senders to close their letters; None in a pin that does not say.
     """
 
     agents: tuple[str, ...] = ()
     groups: Mapping[str, tuple[str, ...]] = MappingProxyType({})
     keys: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    sealed: bool | None = None
 
 
 class Pin(NamedTuple):
@@ -143,7 +145,12 @@ def encode(pin: Pin) -> bytes:
                 "checkpoint": pin.checkpoint,
                 "trust_version": pin.trust_version,
                 "trust_hash": pin.trust_hash,
-                "names": {"agents": pin.names.agents, "groups": dict(pin.names.groups), "keys": dict(pin.names.keys)},
+                "names": {
+                    "agents": pin.names.agents,
+                    "groups": dict(pin.names.groups),
+                    "keys": dict(pin.names.keys),
+                    **({} if pin.names.sealed is None else {"sealed": pin.names.sealed}),
+                },
                 "accepted": dict(pin.accepted),
                 "remote_seq": dict(pin.remote_seq),
                 "verified": pin.verified,
@@ -181,7 +188,7 @@ def decode(data: bytes) -> Pin:
     if missing or unknown:
         raise ValueError("members missing: " + ", ".join(missing) if missing else f"unknown member {unknown[0][:64]!r}")
     names = _object(found, "names")
-    if names.keys() != {"agents", "groups", "keys"}:
+    if names.keys() - {"sealed"} != {"agents", "groups", "keys"}:
         raise ValueError("`names` must hold agents, groups and keys")
     pin = Pin(
         wire=_hex(found, "wire", 32),
@@ -196,6 +203,7 @@ def decode(data: bytes) -> Pin:
             _list(names["agents"], "names.agents", valid_name),
             _lists(names, "groups", valid_name),
             _lists(names, "keys", lambda text: len(text) == 32 and _HEX.issuperset(text)),
+            _flag(names["sealed"], "names.sealed") if "sealed" in names else None,
         ),
         accepted={
             _channel(channel): position(entry, f"accepted {channel}")

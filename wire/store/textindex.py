@@ -1,8 +1,9 @@
 """The text index: which accepted lines may hold some text, in SQLite's FTS5. A hint, and never the truth.
 
 Rules that it keeps: it is filled by whoever searches, from accepted lines alone, so that nobody else pays for it; it
-holds the threes of characters of folded text, not the text; it names lines by number and head, and the searcher reads
-and proves them before anything is shown. A file that is not byte for byte what was left here is thrown away and made
+holds the threes of characters of folded text, not the text, and nothing of what a closed letter says: those are named
+for every search, and the searcher opens them. It names lines by number and head, and the searcher reads and proves
+them before anything is shown. A file that is not byte for byte what was left here is thrown away and made
 anew: an edited one would else hide what it no longer points to.
 
     index, note = TextIndex.open(path, wire)
@@ -25,7 +26,7 @@ from wire.errors import Corrupt, StoreError
 from wire.store.files import atomic_write, read_bytes
 from wire.store.sqlite import SIDE_FILES, connect, failures
 
-VERSION = 1
+VERSION = 2
 _WHAT = "the text index's entries"
 NOT_AS_LEFT = "the text index was not as it was left (damaged, edited, or a search was killed); it was made anew"
 _GRAM = 3
@@ -33,19 +34,21 @@ _GRAMS_ASKED = 24
 _SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE lines (id INTEGER PRIMARY KEY, channel TEXT NOT NULL, seq INTEGER NOT NULL, head TEXT NOT NULL,
-    ts TEXT NOT NULL);
+    ts TEXT NOT NULL, sealed INTEGER NOT NULL);
+CREATE INDEX lines_sealed ON lines (id) WHERE sealed;
 CREATE UNIQUE INDEX lines_place ON lines (channel, seq);
 CREATE VIRTUAL TABLE texts USING fts5(text, content='', detail=none, columnsize=0, tokenize='trigram case_sensitive 1');
 """
 
 
 class Row(NamedTuple):
-    """An accepted line as it is indexed: number, head, its author's time, and its folded text."""
+    """An accepted line as it is indexed: number, head, its author's time, its folded text, and whether it is closed."""
 
     seq: int
     head: str
     ts: str
     text: str
+    sealed: bool = False
 
 
 class Candidate(NamedTuple):
@@ -165,9 +168,10 @@ class TextIndex:
         """
         self._changed = True
         with failures(self._path, _WHAT), self._connection:
-            for seq, head, ts, text in rows:
+            for seq, head, ts, text, sealed in rows:
                 added = self._connection.execute(
-                    "INSERT INTO lines (channel, seq, head, ts) VALUES (?, ?, ?, ?)", (channel, seq, head, ts)
+                    "INSERT INTO lines (channel, seq, head, ts, sealed) VALUES (?, ?, ?, ?, ?)",
+                    (channel, seq, head, ts, int(sealed)),
                 )
                 if text:
                     self._connection.execute("INSERT INTO texts (rowid, text) VALUES (?, ?)", (added.lastrowid, text))
@@ -175,7 +179,7 @@ class TextIndex:
     def candidates(self, needles: Sequence[str]) -> Iterator[Candidate]:
         """Yield the lines that may hold all of these folded texts, by their authors' times, the newest first.
 
-        Every line that does hold them is among them.
+        Every line that does hold them is among them, and every closed letter.
         """
         grams = [gram for needle in needles for gram in _grams(needle)]
         with failures(self._path, _WHAT):
@@ -183,7 +187,7 @@ class TextIndex:
                 asked = " AND ".join('"' + gram.replace('"', '""') + '"' for gram in dict.fromkeys(grams))
                 found = self._connection.execute(
                     "SELECT channel, seq, head FROM lines WHERE id IN (SELECT rowid FROM texts WHERE texts MATCH ?) "
-                    "ORDER BY ts DESC, id DESC",
+                    "OR sealed ORDER BY ts DESC, id DESC",
                     (asked,),
                 )
             else:

@@ -10,7 +10,8 @@ Rules that it keeps: a file is sent at most once, whatever is killed when (the s
 that is still being written is left alone; nothing is followed through a link, and nothing is read that is no plain file
 or larger than a line; a folder that others may write into is not used, since they would sign as the agent. What a peer
 wrote goes through the one renderer, below a head of ours. A message in `inbox/` is delivered: it counts as read when
-the agent answers or acknowledges it, or reads it elsewhere.
+the agent answers or acknowledges it, or reads it elsewhere. A closed letter stays closed in its file, since what was
+opened is written nowhere; where a file called `open-sealed` stands in the folder, its owner wants it otherwise.
 """
 
 import hashlib
@@ -33,6 +34,8 @@ from wire.verbs.sending import Draft
 
 STATUS = "status.json"
 STATUS_SECONDS = 60.0
+OPEN_SEALED = "open-sealed"
+"""A file of this name in the folder, whatever is in it, has closed letters opened into the files of the inbox."""
 READER = "drop"
 """Whose place says which messages have their file."""
 SUFFIX = ".json"
@@ -85,7 +88,8 @@ def run(wire: Wire, folder: str, now: float) -> Done:
     """
     prepare(folder)
     done = send(wire, os.path.join(folder, "outbox"), now)
-    done = done._replace(shown=show(wire, os.path.join(folder, "inbox")))
+    opens = os.path.lexists(os.path.join(folder, OPEN_SEALED))
+    done = done._replace(shown=show(wire, os.path.join(folder, "inbox"), opens=opens))
     _status(wire, folder, now)
     if done.failure is not None:
         raise done.failure
@@ -241,8 +245,12 @@ def _keep(outbox: str, where: str, name: str, told: str) -> None:
 # ------------------------------------------------------------------------------------------- inbox
 
 
-def show(wire: Wire, inbox: str) -> int:
-    """Write a file for each message that has none yet, and return how many; a heartbeat asks for no reading."""
+def show(wire: Wire, inbox: str, *, opens: bool = False) -> int:
+    """Write a file for each message that has none yet, and return how many; a heartbeat asks for no reading.
+
+    Args:
+        opens: closed letters may stand opened in their files.
+    """
     found = wire.tail(Filters(), reader=READER)
     count = 0
     for item in found.items:
@@ -250,7 +258,7 @@ def show(wire: Wire, inbox: str) -> int:
         if item.line.type in SILENT:
             continue
         # Durable before the place moves: the folder is all that this agent has.
-        atomic_write(os.path.join(inbox, file_name(item.id)), _page(item).encode("utf-8", "backslashreplace"))
+        atomic_write(os.path.join(inbox, file_name(item.id)), _page(item, opens).encode("utf-8", "backslashreplace"))
         count += 1
     found.save()
     return count
@@ -263,7 +271,10 @@ def file_name(message_id: str) -> str:
     return f"{sender}_{recipient}_{seq}.md"
 
 
-def _page(item: Item) -> str:
+def _page(item: Item, opens: bool) -> str:
+    if item.sealed is not None and item.sealed.opened and not opens:
+        why = f"what is opened is written to no file; `wire read {item.id}` shows it (or see `{OPEN_SEALED}`)"
+        item = item._replace(sealed=item.sealed._replace(opened=False, why=why, text=b""))
     answer = json.dumps({"re": item.id, "body": "…"}, ensure_ascii=False)
     note = json.dumps({"re": item.id, "type": "ack"})
     return (

@@ -23,6 +23,7 @@ from wire.verbs.states import state_of
 
 if TYPE_CHECKING:
     from wire.store.seen import Seen
+    from wire.verbs.opening import Opener, Sealed
 
 CLOCK_TOLERANCE_SECONDS = 120.0
 """How far ahead of our first sight an author's clock may be before the message is flagged."""
@@ -36,15 +37,16 @@ class Item(NamedTuple):
     """One accepted message, as it is shown.
 
     Attributes:
-        members: the line's members, or None when its content is unlawful.
+        members: the line's members, or None when its content is unlawful; of an opened letter also what it closed.
         why: why it cannot be read.
         verdict: `verified`; `unreadable`: its place is proved and its content cannot be shown; or `revoked`: it was
             accepted once, and counts no longer since its key was revoked before it.
         state: for our own what is proved of it, for others' `delivered`.
-        flags: `clock-ahead`, `trust-ahead`, `expired`.
+        flags: `clock-ahead`, `trust-ahead`, `expired`, `sealed`, and those of `opening.Sealed`.
         first_seen: when this machine accepted it (UTC text), empty when that is not known.
         commit: the remote's commit that first carried it here, empty for our own before the push.
         own: whether an agent of this machine wrote it.
+        sealed: what is known of a closed letter, None for an open one.
     """
 
     line: Line
@@ -56,6 +58,7 @@ class Item(NamedTuple):
     first_seen: str
     commit: str
     own: bool = False
+    sealed: "Sealed | None" = None
 
     @property
     def id(self) -> str:
@@ -76,6 +79,7 @@ class Look:
         self.pin = pin
         self.damaged: list[str] = []
         self._seen: Seen | None = None
+        self._opener: Opener | None = None
 
     def end(self, channel: str) -> Position:
         """Return where a channel ends."""
@@ -112,6 +116,9 @@ class Look:
             members = content(line)
         except LineError as error:
             members, why = None, str(error)
+        sealed = None
+        if members is not None and "enc" in members:
+            sealed, members = self.opener.open(line, members)
         if self._seen is None:
             from wire.store.seen import Seen  # only who has something to show looks it up
 
@@ -124,6 +131,8 @@ class Look:
             flags.append("trust-ahead")
         if members is not None and "expires" in members and seconds_of(members["expires"]) <= time.time():
             flags.append("expired")
+        if sealed is not None:
+            flags += ["sealed", *sealed.flags]
         own = line.sender in self._here.config.agents
         return Item(
             line,
@@ -135,7 +144,17 @@ class Look:
             seen.time if seen is not None else "",
             seen.commit if seen is not None else "",
             own,
+            sealed,
         )
+
+    @property
+    def opener(self) -> "Opener":
+        """What opens closed letters, made when the first one is met."""
+        if self._opener is None:
+            from wire.verbs.opening import Opener
+
+            self._opener = Opener(self._here, self.pin)
+        return self._opener
 
     def revoked(self, channel: str, seq: int) -> Item | None:
         """Return a line that was cut and has no other in its place, None when there is none."""

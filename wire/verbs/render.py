@@ -110,12 +110,14 @@ def line(item: "Item", limit: int = 2000) -> str:
     """Return one message on one line: facts, whose text it is, and the text, cut at `limit` characters."""
     if item.members is None:
         return f"{facts(item)} (cannot be shown: {quoted(item.why)})"
+    if (told := closed(item)) is not None:
+        return f"{facts(item)} ({told})"
     return f"{facts(item)} ({_label(item)}): {_title(item)}{quoted(body_text(item.members, compact=True), limit)}"
 
 
 def excerpt(item: "Item", texts: Sequence[str], limit: int = 300) -> str:
     """Return one message on one line as `line` does, of its text the part around the first of some texts."""
-    if item.members is None:
+    if item.members is None or closed(item) is not None:
         return line(item)
     text = body_text(item.members, compact=True)
     found = [at for one in texts if (at := text.casefold().find(one.casefold())) >= 0]
@@ -134,6 +136,23 @@ def _title(item: "Item") -> str:
 def _label(item: "Item") -> str:
     """Return whose text a message holds."""
     return "own text" if item.own else NOT_INSTRUCTIONS
+
+
+def closed(item: "Item") -> str | None:
+    """Return by whom and for whom a letter is closed that was not opened, and why not; None for what can be read."""
+    sealed = item.sealed
+    if sealed is None or sealed.opened:
+        return None
+    return f"sealed by {item.line.sender} for {readers(item)}; not opened: {quoted(sealed.why, 400)}"
+
+
+def readers(item: "Item") -> str:
+    """Return who can open a closed letter, in words: names of the wire, and how many keys are nobody's on it."""
+    sealed = item.sealed
+    names = list(sealed.readers) if sealed is not None else []
+    if sealed is not None and sealed.strange:
+        names.append(f"{sealed.strange} key{'' if sealed.strange == 1 else 's'} that nobody here knows")
+    return ", ".join(names) or "nobody that can be told"
 
 
 def age_of(item: "Item", now: float | None = None) -> float:
@@ -179,6 +198,11 @@ def card(item: "Item", limit: int = CARD_CHARACTERS, *, now: float | None = None
     if members is None:
         return "\n".join([*lines, f"it cannot be shown: {quoted(item.why)}"])
     lines[1] += "".join(f", {name} {members[name]}" for name in ("re", "thread") if name in members)
+    if (told := closed(item)) is not None:
+        lines[1] += f"; {told}"
+        return "\n".join(lines)
+    if item.sealed is not None:
+        lines[1] += f"; sealed for {readers(item)}"
     lines[1] += f"; {_label(item)}:"
     if _own_type(item):
         lines.append(f"{MARK}type: {_own_type(item)}")

@@ -6,11 +6,11 @@
 A message is found when every text that was asked for stands in its subject, body or refs, wherever, in any case. The
 text index only makes that faster: it is filled here, up to what is accepted, and each line that it names is read from
 the accepted chain and looked at again. Where the index cannot be used, everything is read instead; what is found is the
-same.
+same. Closed letters are opened for each search, since nothing of what they say is written down.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from wire.errors import Busy, Corrupt, StoreError, UsageError
 from wire.protocol.chain import Position
@@ -94,9 +94,13 @@ class _Hunt:
         """Look at one line."""
         if self._filters.senders and one.line.sender not in self._filters.senders:
             return
-        text = _text(one.line)
-        if all(needle in text for needle in self.needles):
+        item = None
+        text, sealed = _text(one.line)
+        if sealed:
             item = self._look.item(one)
+            text = _folded(item.members or {})
+        if all(needle in text for needle in self.needles):
+            item = item or self._look.item(one)
             if passes(item, self._filters):
                 self.found.append(item)
 
@@ -168,17 +172,21 @@ def _fill(look: Look, index: TextIndex) -> None:
             continue
         rows: list[Row] = []
         for one in look.after(channel, start):
-            rows.append(Row(one.line.seq, one.line.head, one.line.ts, _text(one.line)))
+            rows.append(Row(one.line.seq, one.line.head, one.line.ts, *_text(one.line)))
             if len(rows) == _BATCH:
                 index.add(channel, rows)
                 rows = []
         index.add(channel, rows)
 
 
-def _text(line: Line) -> str:
-    """Return the folded text of a line that can be searched; empty when its content is unlawful."""
+def _text(line: Line) -> tuple[str, bool]:
+    """Return the folded text that stands open in a line, empty where it is unlawful, and whether it is closed."""
     try:
         members = content(line)
     except LineError:
-        return ""
+        return "", False
+    return _folded(members), "enc" in members
+
+
+def _folded(members: Mapping[str, Any]) -> str:
     return fold("\n".join([members.get("subject", ""), body_text(members, compact=True), *members.get("refs", ())]))

@@ -9,22 +9,26 @@ assumed (`state_of`). Nothing about the remote can make sending fail.
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wire.errors import IdentityError, NotReached, UsageError
 from wire.keys import keyfile
-from wire.protocol import strictjson
-from wire.protocol.chain import Position, lines_of
+from wire.protocol.chain import Position
 from wire.protocol.encoding import Signer
-from wire.protocol.line import LineError, content, head, parse, seal
-from wire.protocol.messages import FIXED, TRAILING, valid_type
+from wire.protocol.line import head, seal
+from wire.protocol.messages import valid_type
 from wire.protocol.names import EVERYONE, parse_id, valid_recipient
 from wire.store import journal
 from wire.store.files import read_bytes, utc_now
 from wire.store.pin import Pin
+from wire.verbs import leaks
 from wire.verbs.here import Here
 from wire.verbs.states import SENT_STATES, STATES, STORED, state_of
+
+if TYPE_CHECKING:
+    from wire.verbs.leaks import Found
+    from wire.verbs.sealing import Closing
 
 _POLL_SECONDS = 0.02
 
@@ -44,9 +48,17 @@ class Draft(NamedTuple):
     ack_required: bool | None = None
     expires: str | None = None
     idem: str | None = None
+    seal: bool | None = None
+    """Whether subject, body and refs are closed; None: where the policy of the wire asks for it."""
+    allow_secret: str | None = None
+    """Why what looks like a secret may go out; kept on this machine."""
+
+    def members(self) -> dict[str, Any]:
+        """Return the members of a line that it names."""
+        return dict(zip(_MEMBERS, self[2 : 2 + len(_MEMBERS)], strict=True))
 
 
-_MEMBERS = Draft._fields[2:]
+_MEMBERS = Draft._fields[2:-2]
 
 
 class Sent(NamedTuple):
@@ -71,7 +83,8 @@ def send(here: Here, drafts: Sequence[Draft]) -> Outcome:
         drafts: in the order in which they are to stand; several recipients are several channels.
 
     Raises:
-        UsageError: a draft is not lawful; nothing was written.
+        UsageError: a draft is not lawful, or looks as if it held a secret (`likely-secret`); nothing was written.
+        TrustError: nobody has a key that a letter could be closed for (`no-key-to-seal-for`).
         IdentityError: the agent's key cannot be used, or its name was given to another (`name-taken`).
         DiskFull, StoreError: nothing of the channel was written; the text names what was stored in others before.
     """
@@ -80,7 +93,7 @@ def send(here: Here, drafts: Sequence[Draft]) -> Outcome:
     key = AgentKey(here, pin.wire, agent)
     if agent in pin.names.agents and key.signer.key_id not in pin.names.keys.get(agent, ()):
         refuse_a_taken_name(here, agent, key.signer)
-    channels: dict[str, list[Draft]] = {}
+    channels: dict[str, list[_Wanted]] = {}
     for draft in drafts:
         if not valid_recipient(draft.to) or draft.to == agent:
             raise UsageError(
@@ -92,7 +105,8 @@ def send(here: Here, drafts: Sequence[Draft]) -> Outcome:
                 f"{draft.type[:40]!r} is no message type: a to z, 0 to 9, - and _, a letter first, at most 32",
                 reason="bad-type",
             )
-        channels.setdefault(f"{agent}/{draft.to}", []).append(draft)
+        found = leaks.look(draft)
+        channels.setdefault(f"{agent}/{draft.to}", []).append(_Wanted(draft, found, _is_sealed(here, pin, draft)))
     builders = {channel: _Builder(here, pin, key, channel, mine) for channel, mine in channels.items()}
     ends = journal.append_all(
         here.places,
@@ -103,39 +117,32 @@ def send(here: Here, drafts: Sequence[Draft]) -> Outcome:
     )
     results = {channel: builder.sent(ends[channel]) for channel, builder in builders.items()}
     sent = tuple(next(results[f"{agent}/{draft.to}"]) for draft in drafts)
-    warnings = _warnings(here, pin, agent, key.signer, {draft.to for draft in drafts})
-    return Outcome(sent, (*warnings, *_forecast(here, pin, channels)))
+    warnings = list(_warnings(here, pin, agent, key.signer, {draft.to for draft in drafts}))
+    for builder in builders.values():
+        warnings += builder.warnings()
+    urgent = {channel for channel, mine in channels.items() if any(one.draft.priority == "urgent" for one in mine)}
+    return Outcome(sent, (*warnings, *_forecast(here, pin, list(channels), frozenset(urgent))))
 
 
-def reply(here: Here, message_id: str, draft: Draft) -> Draft:
-    """Return `draft` addressed as the answer to an accepted message: recipient, `re` and `thread` filled in.
+class _Wanted(NamedTuple):
+    """A draft, what in it looks like a secret and may go out, and whether it is to be closed."""
 
-    Raises:
-        UsageError: there is no such message here, or it is the agent's own.
-    """
-    from wire.verbs.reading import find
-
-    found = find(here, message_id)
-    agent = here.agent()
-    to = found.line.sender if found.line.sender != agent else found.line.recipient
-    thread = (found.members or {}).get("thread") or message_id
-    return draft._replace(to=to, re=message_id, thread=thread)
+    draft: Draft
+    leaks: "Sequence[Found]"
+    sealed: bool
 
 
-def acknowledgement(here: Here, message_id: str, note: str | None) -> Draft:
-    """Return the `ack` of an accepted message; without a note a second one is the first one again.
+def _is_sealed(here: Here, pin: Pin, draft: Draft) -> bool:
+    required = pin.names.sealed
+    if draft.seal is None and required is False:
+        return False
+    from wire.verbs import sealing
 
-    Raises:
-        UsageError: there is no such message here (`no-message`), or it is the agent's own (`own-message`).
-    """
-    if message_id.startswith(f"{here.agent()}/"):
-        raise UsageError(
-            f"{message_id} is a message of {here.agent()!r} itself: an ack is for what others sent",
-            reason="own-message",
-            next_step=f"wire show {message_id}",
-        )
-    idem = f"ack:{message_id}" if note is None else None
-    return reply(here, message_id, Draft("", type="ack", body=note, idem=idem))
+    if draft.seal is not None and not isinstance(draft.seal, bool):
+        raise UsageError("'seal' is true or false; nothing was sent", reason="bad-content")
+    if required is None:
+        required = sealing.asked_for_by_policy(here)
+    return sealing.is_wanted(draft.type, draft.members(), seal=draft.seal, required=required)
 
 
 def wait(here: Here, ids: Sequence[str], state: str, timeout: float) -> list[Sent]:
@@ -207,52 +214,70 @@ class AgentKey:
 class _Builder:
     """Makes the lines of one channel, once its end is known."""
 
-    def __init__(self, here: Here, pin: Pin, key: AgentKey, channel: str, drafts: Sequence[Draft]) -> None:
+    def __init__(self, here: Here, pin: Pin, key: AgentKey, channel: str, wanted: Sequence[_Wanted]) -> None:
         self._here = here
         self._pin = pin
         self._key = key
         self._channel = channel
-        self._drafts = drafts
+        self._wanted = wanted
         self._known: list[Sent | None] = []
+        self._closing: Closing | None = None
+        if any(one.sealed for one in wanted):
+            from wire.verbs import sealing
+
+            self._closing = sealing.Closing(here, pin, channel)
 
     def build(self, end: Position) -> list[bytes]:
         """Return the signed lines that follow `end`; a draft whose `idem` was sent before makes none."""
         pin, channel, signer = self._pin, self._channel, self._key.now()
         sender, _, recipient = channel.partition("/")
-        trust = f"{pin.trust_version}:{pin.trust_hash[:16]}"
         back = pin.accepted.get(f"{recipient}/{sender}")
         ack = [back.seq, back.head] if back is not None and back.seq and recipient in pin.names.agents else None
         lines: list[bytes] = []
         seq, prev = end.seq, end.head
         now = utc_now()
         issued: dict[str, tuple[int, bytes]] = {}
-        for draft in self._drafts:
+        allowed: list[tuple[str, str, Draft, Sequence[Found]]] = []
+        for draft, found, sealed in self._wanted:
             if draft.idem is not None:
-                earlier = issued.get(draft.idem) or _find_idem(self._here, channel, end, draft.idem)
+                from wire.verbs import idem
+
+                earlier = issued.get(draft.idem) or idem.find(self._here, channel, end, draft.idem)
                 if earlier is not None:
-                    _same_content(draft, earlier[1], f"{channel}/{earlier[0]}")
+                    idem.same_content(self._here, pin, draft, earlier[1], sealed=sealed)
                     self._known.append(Sent(f"{channel}/{earlier[0]}", state_of(pin, channel, earlier[0]), True))
                     continue
+            members = draft.members()
+            if sealed and self._closing is not None:
+                members = self._closing.close(signer, draft.type, members)
             seq += 1
-            line = seal(
-                signer,
-                wire=pin.wire,
-                sender=sender,
-                recipient=recipient,
-                seq=seq,
-                prev=prev,
-                ts=now,
-                trust=trust,
-                type=draft.type,
-                ack=ack,
-                **dict(zip(_MEMBERS, draft[2:], strict=True)),
-            )
+            line = self._signed(signer, draft.type, seq, prev, now, ack, members)
             prev = head(line[:-1])
             if draft.idem is not None:
                 issued[draft.idem] = (seq, line[:-1])
+            if found:
+                allowed.append((f"{channel}/{seq}", prev, draft, found))
             lines.append(line)
             self._known.append(None)
+        if allowed:
+            leaks.note(self._here, now, allowed)
         return lines
+
+    def _signed(
+        self, signer: Signer, type: str, seq: int, prev: str, now: str, ack: list[Any] | None, members: dict[str, Any]
+    ) -> bytes:
+        pin = self._pin
+        sender, _, recipient = self._channel.partition("/")
+        trust = f"{pin.trust_version}:{pin.trust_hash[:16]}"
+        try:
+            return seal(
+                signer, wire=pin.wire, sender=sender, recipient=recipient, seq=seq, prev=prev, ts=now, trust=trust,
+                type=type, ack=ack, **members,
+            )  # fmt: skip
+        except UsageError as error:
+            if "enc" in members and self._closing is not None and error.reason == "too-large":
+                error.next_step = f"shorten it: {self._closing.cost()}"
+            raise
 
     def sent(self, ends: Sequence[Position]) -> Iterator[Sent]:
         """Yield what became of each draft, in their order."""
@@ -260,37 +285,14 @@ class _Builder:
         for known in self._known:
             yield known or Sent(f"{self._channel}/{next(stored).seq}", STORED)
 
-
-def _find_idem(here: Here, channel: str, end: Position, idem: str) -> tuple[int, bytes] | None:
-    """Return number and bytes of the line of this channel that carries `idem`; the newest segments first."""
-    needle = b'"idem":' + strictjson.dumps(idem)
-    for number in range(end.segment, 0, -1):
-        data = journal.read_segment(here.places, channel, number)
-        if needle not in data:
-            continue
-        for raw in lines_of(data):
-            if needle in raw:
-                line = parse(raw)
-                try:
-                    if content(line).get("idem") == idem:
-                        return line.seq, raw
-                except LineError:
-                    continue
-    return None
-
-
-def _same_content(draft: Draft, raw: bytes, message_id: str) -> None:
-    said = {k: v for k, v in content(parse(raw)).items() if k not in (*FIXED, *TRAILING, "ack")}
-    said["type"] = parse(raw).type
-    wanted = {k: v for k, v in draft._asdict().items() if v is not None and k != "to"}
-    if "refs" in wanted:
-        wanted["refs"] = list(wanted["refs"])
-    if said != wanted:
-        raise UsageError(
-            f"--idem {draft.idem!r} was used for {message_id}, which says something else; nothing was sent",
-            reason="idem-conflict",
-            next_step=f"wire show {message_id}",
-        )
+    def warnings(self) -> Iterator[str]:
+        """Yield what is to be told of the letters' closing, and of what was let through."""
+        without = self._closing.without_key if self._closing is not None else ()
+        if without:
+            yield f"{', '.join(without)} cannot open it: no key in trust version {self._pin.trust_version}"
+        for one in self._wanted:
+            if one.leaks:
+                yield leaks.told(self._here, one.leaks)
 
 
 def refuse_a_taken_name(here: Here, agent: str, signer: Signer) -> None:
@@ -346,9 +348,8 @@ def _unknown(here: Here, pin: Pin, name: str) -> str:
     )
 
 
-def _forecast(here: Here, pin: Pin, channels: Mapping[str, Sequence[Draft]]) -> Sequence[str]:
+def _forecast(here: Here, pin: Pin, channels: Sequence[str], urgent: frozenset[str]) -> Sequence[str]:
     """Return what is to be told of the recipients; as a rule that is nothing, and one line of a file says so."""
-    urgent = frozenset(channel for channel, mine in channels.items() if any(one.priority == "urgent" for one in mine))
     if not urgent:
         said = (read_bytes(here.places.outlook_file) or b"").partition(b"\n")[0]
         try:
@@ -358,7 +359,7 @@ def _forecast(here: Here, pin: Pin, channels: Mapping[str, Sequence[Draft]]) -> 
             return ()
     from wire.verbs import forecast
 
-    return forecast.warnings(here, pin, list(channels), urgent)
+    return forecast.warnings(here, pin, channels, urgent)
 
 
 def _raise(here: Here, found: journal.Finding) -> None:

@@ -117,6 +117,8 @@ def _topic(here: Here, root: str, first: Item) -> str:
             first = find(here, root)
         except WireError:
             return ""  # what a message names as its root need not be here
+    if first.sealed is not None and not first.sealed.opened:
+        return "(sealed)"
     members: Any = first.members or {}
     return str(members.get("subject") or body_text(members, compact=True))[:_TOPIC_CHARACTERS]
 

@@ -1,0 +1,125 @@
+"""Likely secrets in what is about to be sent: noticed before anything is written.
+
+    allowed = look(draft)               raises LikelySecret, which names the kind and the place and never the value
+    allowed                             what was found all the same where the draft says why it may go out
+
+What was sent stays: in every clone, for ever, also when the letter is closed and when the message is answered by a
+request to forget it. So the check stands in front of every way to send. It knows the forms of common keys and tokens;
+it is a net and no proof. Nearly every message holds none of `LITERALS`, and costs a few searches for them.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wire.errors import UsageError
+from wire.verbs.here import Here
+
+if TYPE_CHECKING:
+    from wire.verbs.sending import Draft
+
+REASON_MOST = 500
+"""Characters of a reason."""
+
+LITERALS: tuple[str, ...] = (
+    "AKIA", "ASIA", "ABIA", "ACCA", "aws_secret", "AWS_SECRET", "ecretAccessKey", "AIza", "ya29.", "GOCSPX-",
+    "AccountKey=", "SharedAccessKey=", "Q~", "sig=", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_",
+    "glpat-", "gldt-", "glrt-", "glptt-", "glcbt-", "glsoat-", "glagent-", "npm_", "pypi-AgE", "xox", "xapp-",
+    "hooks.slack.com/", "T3BlbkFJ", "sk-proj-", "sk-svcacct-", "sk-admin-", "sk-ant-", "sk_live_", "rk_live_", "hf_",
+    "eyJ", "PRIVATE KEY", "AGE-SECRET-KEY-1", "PuTTY-User-Key-File", "secret\"", "secret=", "wire-join-1.",
+)  # fmt: skip
+"""What a text holds one of if any form of `wire.verbs.leakforms` fits it; a password in a URL has `://` and `@`."""
+
+
+class Found(NamedTuple):
+    """A likely secret: what it looks like, and where it stands."""
+
+    kind: str
+    where: str
+
+
+class LikelySecret(UsageError):
+    """A message holds what looks like a secret, and nobody said that it may go out; nothing was written."""
+
+    reason = "likely-secret"
+
+
+def look(draft: "Draft") -> Sequence[Found]:
+    """Return the likely secrets of a draft that says why they may go out; nothing for nearly every draft.
+
+    Raises:
+        LikelySecret: it holds one, and says nothing.
+        UsageError: what it says is no reason (`bad-reason`).
+    """
+    reason: Any = draft.allow_secret  # a batch and a drop folder may hold anything
+    if reason is not None and (not isinstance(reason, str) or not reason.strip() or len(reason) > REASON_MOST):
+        raise UsageError(
+            f"a reason to let a likely secret through is a text of 1 to {REASON_MOST} characters; nothing was sent",
+            reason="bad-reason",
+        )
+    texts = list(_texts(draft))
+    whole = "\n".join([text for _, text in texts])
+    if not any(one in whole for one in LITERALS) and not ("://" in whole and "@" in whole):
+        return []
+    from wire.verbs import leakforms
+
+    found = [Found(kind, where + place) for where, text in texts for kind, place in leakforms.find(text)]
+    found = list(dict.fromkeys(found))
+    if not found or reason is not None:
+        return found
+    told = "; ".join(f"{one.kind} in {one.where}" for one in found[:5])
+    more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+    raise LikelySecret(
+        f"the message looks as if it held a secret: {told}{more}. Nothing was sent. What is sent stays in the history"
+        " of every clone for ever, closed letters too",
+        next_step="take it out; or, where it is none or may be known for ever: --allow-secret REASON",
+        details={"found": [one._asdict() for one in found]},
+    )
+
+
+def note(here: Here, now: str, allowed: "Sequence[tuple[str, str, Draft, Sequence[Found]]]") -> None:
+    """Write down why messages go out, by id and head; raises DiskFull or StoreError, and then they may not."""
+    from wire.store.allowed import Allowed, note
+
+    note(
+        here.places,
+        [
+            Allowed(message_id, head, now, tuple((one.kind, one.where) for one in found), str(draft.allow_secret))
+            for message_id, head, draft, found in allowed
+        ],
+    )
+
+
+def told(here: Here, found: Sequence[Found]) -> str:
+    """Return for people that something was let through, and where that is written down."""
+    from wire.store.allowed import path_of
+
+    what = "; ".join(f"{one.kind} in {one.where}" for one in found[:5])
+    return f"it went out with {what}, for ever; the reason is kept on this machine, in {path_of(here.places)}"
+
+
+def _texts(draft: "Draft") -> Iterator[tuple[str, str]]:
+    """Yield every text of a draft with the place that it stands in."""
+    if isinstance(draft.subject, str):
+        yield "the subject", draft.subject
+    if draft.body is not None:
+        yield from _leaves("the body", "", draft.body)
+    refs = draft.refs
+    for number, ref in enumerate(refs if isinstance(refs, (list, tuple)) else (), 1):
+        if isinstance(ref, str):
+            yield f"ref {number}", ref
+
+
+def _leaves(where: str, name: str, value: Any) -> Iterator[tuple[str, str]]:
+    """Yield the texts of a body; one that has a name in an object comes behind it, as in `name=value`."""
+    pending: list[tuple[str, str, Any]] = [(where, name, value)]
+    while pending:
+        where, name, value = pending.pop()
+        if isinstance(value, str):
+            yield where, f"{name}={value}" if name else value
+        elif isinstance(value, dict):
+            for key, one in value.items():
+                if isinstance(key, str):
+                    yield where, key
+                    pending.append((f"{where}.{key[:40]}", key, one))
+        elif isinstance(value, (list, tuple)):
+            pending += [(where, name, one) for one in value]
