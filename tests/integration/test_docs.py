@@ -269,6 +269,24 @@ def test_the_runbook_for_keys(team):
     assert mac.json("trust", "show", "--wire", "hub")["threshold"] == 2
 
 
+def test_the_page_about_closed_letters(team):
+    """Closed, answered, asked for by the policy, and one that holds what looks like a secret."""
+    readers = Readers({"mac": team.mac, "spark": team.spark}, team.folder)
+    on, ran = "mac", 0
+    for command in commands(ROOT / "docs" / "sealed.md"):
+        if command.machine != on:
+            team.settle()
+        on, ran = command.machine, ran + 1
+        readers.run(command)
+    assert ran == 8
+    team.settle()
+    shown = [one["opened"]["body"] for one in team.spark.jsonl("tail") if "opened" in one]
+    assert shown == ["closed without a word", "the old one was redis://:changed-it@cache.example:6379"]
+    (answer,) = [one for one in team.mac.jsonl("tail") if "id" in one]
+    assert answer["opened"]["body"] == "noon it is"
+    team.check()
+
+
 def test_what_the_house_says_to_type_is_run_by_somebody(machines, tmp_path):
     readers = Readers({"mac": machines("mac")}, tmp_path)
     for command in commands(ROOT / "CONTRIBUTING.md"):

@@ -11,15 +11,11 @@ import pytest
 from support.machine import Machine
 from support.team import Team, end, path, pin, state, write
 from wire import Wire
-from wire.daemon import trusting
-from wire.daemon.site import Site
 from wire.errors import UsageError
-from wire.keys.build import successor
 from wire.protocol import sealed
 from wire.protocol.encoding import Signer, b64, new_seed
 from wire.protocol.line import LINE_MAX, head
 from wire.store import trustfiles
-from wire.store.files import utc_now
 from wire.surfacing import drop
 from wire.verbs.sending import Draft
 
@@ -39,13 +35,7 @@ def shown(machine: Machine, *args: str, status: int = 0) -> str:
 
 def require_sealing(machine: Machine, value: str = "required") -> None:
     """Let the machine that holds the root say that letters are to be closed."""
-    here = api(machine).here
-    site = Site.open(here.settings, here.config)
-    trusting.change(
-        site,
-        lambda chain: successor(chain.newest, chain.wire, utc_now(), policy={"encrypt": value}),
-        "trust: policy",
-    )
+    machine.wire("trust", "policy", "--encrypt", value, "--yes")
 
 
 def files_with(folder: Path, words: str) -> list[str]:
@@ -155,7 +145,9 @@ def test_an_answer_to_a_closed_letter_is_closed(team: Team) -> None:
 
 
 def test_the_policy_closes_everything_that_can_be_closed(team: Team) -> None:
+    assert team.mac.json("trust", "policy") == {"encrypt": "optional"}
     require_sealing(team.mac)
+    assert team.mac.json("trust", "policy") == {"encrypt": "required"}
     team.settle()
     for machine in (team.mac, team.spark):
         assert pin(machine).names.sealed is True

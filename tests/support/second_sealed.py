@@ -7,6 +7,7 @@ import base64
 import hashlib
 import hmac
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 from cryptography.exceptions import InvalidSignature, InvalidTag
@@ -81,7 +82,7 @@ def unboxed(box: bytes, scalar: bytes) -> bytes:
     return bytes(a ^ b for a, b in zip(sealed, stream[32:], strict=False))
 
 
-def rounds(words: list[int], quarters: list[tuple[int, ...]], quarter: Any) -> list[int]:
+def rounds(words: list[int], quarters: Sequence[tuple[int, ...]], quarter: Any) -> list[int]:
     """Run ten double rounds on sixteen words."""
     for _ in range(10):
         for places in quarters:

@@ -7,6 +7,7 @@ import click
 from wire.cli.common import choosing, json_option, wire_of
 from wire.cli.console import flush, leave, safe, say, say_json, warn
 from wire.cli.passphrasing import passphrase
+from wire.cli.policy import policy
 from wire.cli.proposing import pending, propose, say_proposed, sign, with_proposal
 from wire.cli.rekeying import reissue, revoke, rotate
 from wire.cli.rooting import key_root, root
@@ -146,7 +147,7 @@ def approve(ctx: click.Context, name: str, fingerprint: tuple[str, ...], option:
         say(f"{done.name} is enrolled with {done.fingerprint}; checkpoint {done.checkpoint}")
 
 
-for command in (revoke, pending, sign, propose, root):
+for command in (revoke, pending, sign, propose, root, policy):
     trust.add_command(command)
 
 
