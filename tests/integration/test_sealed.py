@@ -439,3 +439,19 @@ def test_without_the_key_reading_goes_on(team: Team) -> None:
     assert "the agent's key cannot be used" in said
     os.chmod(key, 0o600)
     assert WORDS in shown(team.spark, "tail", "--peek")
+
+
+def test_a_key_with_a_passphrase_opens_where_that_is_at_hand(team: Team) -> None:
+    team.mac.wire("send", "spark", WORDS, "--seal")
+    team.mac.wire("send", "spark", "in the open")
+    team.settle()
+    file = team.spark.root / "passphrase"
+    file.write_text("correct horse")
+    file.chmod(0o600)
+    team.spark.wire("keys", "passphrase", "--stdin", input="correct horse\n")
+    said = shown(team.spark, "tail", "--peek")
+    assert "in the open" in said
+    assert WORDS not in said
+    assert "the agent's key cannot be used" in said
+    given = team.spark.wire("tail", "--peek", env={"WIRE_PASSPHRASE_FILE": str(file)})
+    assert WORDS in given.stdout

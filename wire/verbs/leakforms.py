@@ -106,6 +106,11 @@ FORMS: tuple[Form, ...] = (
         ('secret"', "secret="),
         r"(?<![A-Za-z0-9_-])secret[\"'\\]{0,2}\s{0,4}[:=]\s{0,4}[\"'\\]{0,2}([A-Za-z0-9+/]{43}=)(?![A-Za-z0-9+/=])",
     ),
+    Form(
+        "a private key of wire",
+        ('sealed":"', "sealed="),
+        r"(?<![A-Za-z0-9_-])sealed(?:\":\"|=)([A-Za-z0-9+/]{96})(?![A-Za-z0-9+/=])",
+    ),
     Form("a join code of wire", ("wire-join-1.",), r"wire-join-1\.([A-Za-z0-9_-]{100,})\.[0-9a-f]{8}"),
     Form(
         "a password in a URL",

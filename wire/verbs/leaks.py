@@ -25,7 +25,8 @@ LITERALS: tuple[str, ...] = (
     "AccountKey=", "SharedAccessKey=", "Q~", "sig=", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_",
     "glpat-", "gldt-", "glrt-", "glptt-", "glcbt-", "glsoat-", "glagent-", "npm_", "pypi-AgE", "xox", "xapp-",
     "hooks.slack.com/", "T3BlbkFJ", "sk-proj-", "sk-svcacct-", "sk-admin-", "sk-ant-", "sk_live_", "rk_live_", "hf_",
-    "eyJ", "PRIVATE KEY", "AGE-SECRET-KEY-1", "PuTTY-User-Key-File", "secret\"", "secret=", "wire-join-1.",
+    "eyJ", "PRIVATE KEY", "AGE-SECRET-KEY-1", "PuTTY-User-Key-File", "secret\"", "secret=", "sealed\":\"",
+    "sealed=", "wire-join-1.",
 )  # fmt: skip
 """What a text holds one of if any form of `wire.verbs.leakforms` fits it; a password in a URL has `://` and `@`."""
 

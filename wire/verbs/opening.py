@@ -82,6 +82,13 @@ class Opener:
         signer = self._signer(sealed.key_ids(enc))
         if signer is None:
             raise sealed.NotForUs(self._trouble or "this agent has none of the keys that open it")
+        try:
+            signer.ready(ask=True)
+        except IdentityError as error:
+            # A key with a passphrase that is not at hand; a person is asked once, not for every letter.
+            self._trouble = f"the agent's key cannot be used: {error.message}"
+            del self._signers[signer.key_id]
+            raise sealed.NotForUs(self._trouble) from error
         return sealed.opened(enc, signer, wire=line.wire, channel=line.channel)
 
     def _signer(self, ids: tuple[str, ...]) -> Signer | None:
@@ -93,13 +100,16 @@ class Opener:
             self._former = True
             with suppress(UsageError):
                 name, path, wire, loose = self._where()
-                self._signers |= keychange.former(path, name=name, wire=wire, allow_loose=loose)
+                environ = self._here.settings.environ
+                found = keychange.former(path, name=name, wire=wire, allow_loose=loose, environ=environ)
+                self._signers |= found
         return next((self._signers[one] for one in ids if one in self._signers), None)
 
     def _present(self) -> None:
         try:
             name, path, wire, loose = self._where()
-            signer = keyfile.load_for(path, name=name, kind="agent", wire=wire, allow_loose=loose)
+            environ = self._here.settings.environ
+            signer = keyfile.load_for(path, name=name, kind="agent", wire=wire, allow_loose=loose, environ=environ)
         except UsageError:
             self._trouble = "no agent is chosen whose key could open it; --as says which"
         except IdentityError as error:
