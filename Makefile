@@ -12,7 +12,7 @@ BENCH_ARGS ?=
 
 # What decides whether anything counts, and the tests that run every branch of it without a machine or git.
 CORE_TESTS := $(addprefix tests/unit/test_,answered.py exhibits.py fingerprints.py invitations.py presence.py proposals.py \
-	protocol_line.py protocol_vectors.py requests.py root_changes.py rotations.py trust_chain.py trust_document.py \
+	protocol_line.py protocol_vectors.py requests.py root_changes.py rotations.py sealed.py trust_chain.py trust_document.py \
 	walk.py weighing.py)
 # Which modules to change, as in: make mutants MODULE="wire.keys.chain wire.keys.rules"
 MODULE ?= wire.protocol.chain
