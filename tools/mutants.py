@@ -64,19 +64,19 @@ def changes(module: str, source: str) -> Iterator[Change]:
     for path, function in _functions(tree, ()):
         body = function.body if isinstance(function.body, list) else [function.body]
         for part in body:
-            for node in _nodes(part):
-                for text, edit in _edits(node):
+            for node, parent in _nodes(part, function):
+                for text, edit in _edits(node, parent):
                     yield Change(module, ".".join(path), getattr(node, "lineno", 0), text, _edited(tree, node, edit))
 
 
-def _nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield a node and what is in it, but for descriptions, and texts that are put together for people."""
+def _nodes(node: ast.AST, parent: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
+    """Yield (node, parent) of all that is in a node, but for descriptions, and texts that are put together."""
     if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
         return
-    yield node
+    yield node, parent
     for child in ast.iter_child_nodes(node):
         if not (isinstance(node, ast.AnnAssign) and child is node.annotation):
-            yield from _nodes(child)
+            yield from _nodes(child, node)
 
 
 def _functions(node: ast.AST, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], ast.FunctionDef | ast.Lambda]]:
@@ -93,7 +93,7 @@ Edit = Callable[[Any], ast.AST]
 """Makes the changed node of a copy of the node."""
 
 
-def _edits(node: ast.AST) -> Iterator[tuple[str, Edit]]:
+def _edits(node: ast.AST, parent: ast.AST) -> Iterator[tuple[str, Edit]]:
     """Yield (what it reads like, edit) for all changes of one node itself."""
     if isinstance(node, (ast.Compare, ast.BoolOp, ast.BinOp, ast.AugAssign, ast.Continue, ast.Break)):
         yield from _other_operators(node)
@@ -107,7 +107,8 @@ def _edits(node: ast.AST) -> Iterator[tuple[str, Edit]]:
     if isinstance(node, ast.comprehension):
         for number, one in enumerate(node.ifs):
             yield f"for … if {_said(one)} -> True", _without("ifs", number)
-    if isinstance(node, ast.Return) and node.value is not None and _said(node.value) != "None":
+    nothing = isinstance(node, ast.Return) and isinstance(node.value, ast.Constant) and not node.value.value
+    if isinstance(node, ast.Return) and node.value is not None and not nothing:
         yield f"{_said(node)} -> None", _with(value=ast.Constant(None))
     if isinstance(node, (ast.Expr, ast.AugAssign, ast.Delete)):
         yield f"{_said(node)} -> left out", _instead(ast.Pass())
@@ -116,7 +117,8 @@ def _edits(node: ast.AST) -> Iterator[tuple[str, Edit]]:
         if node.attr != other:
             yield f"{_said(node)} -> {other}", _with(attr=other)
     if isinstance(node, ast.Constant):
-        yield from _other_values(node)
+        for other in _other_values(node.value):
+            yield f"{_said(parent)}: {_said(node)} -> {other!r}", _with(value=other)
 
 
 def _other_operators(node: ast.AST) -> Iterator[tuple[str, Edit]]:
@@ -133,19 +135,14 @@ def _other_operators(node: ast.AST) -> Iterator[tuple[str, Edit]]:
             yield f"{_said(node)} -> {other.__name__}", _with(op=other())
 
 
-def _other_values(node: ast.Constant) -> Iterator[tuple[str, Edit]]:
-    value = node.value
-    others: tuple[object, ...] = ()
+def _other_values(value: object) -> tuple[object, ...]:
     if isinstance(value, bool):
-        others = (not value,)
-    elif isinstance(value, int):
-        others = (value + 1, value - 1)
-    elif isinstance(value, str) and " " not in value:  # with a blank it is for people
-        others = (f"{value}X",)
-    elif isinstance(value, bytes):
-        others = (value + b"X",)
-    for other in others:
-        yield f"{_said(node)} -> {other!r}", _with(value=other)
+        return (not value,)
+    if isinstance(value, int):
+        return value + 1, value - 1
+    if isinstance(value, str) and " " not in value:  # with a blank it is for people
+        return (f"{value}X",)
+    return (value + b"X",) if isinstance(value, bytes) else ()
 
 
 def _instead(other: ast.AST) -> Edit:

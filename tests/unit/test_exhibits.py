@@ -40,6 +40,7 @@ def shown(number: int, **changes: Any) -> bytes:
 
 
 def test_what_is_written_is_read_back() -> None:
+    assert write(BUNDLE) == RAW
     assert read(RAW) == BUNDLE
     assert read(RAW.removesuffix(b"\n")) == BUNDLE
     assert RAW.endswith(b"}\n")
@@ -113,14 +114,40 @@ def test_what_is_no_evidence_file(raw: bytes) -> None:
     assert refused.value.reason == "evidence-malformed"
 
 
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        (changed(exhibits={}), "'exhibits' is not a list of at most 64"),
+        (changed(trust={}), "'trust' is not a list of at most 100000"),
+        (claimed(x=1), "'claim' is not an object with exactly code, scope, message, first, last, count, in this order"),
+        (changed(x=1), "the file is not an object with exactly v, type, wire, claim, trust, exhibits, in this order"),
+        (shown(0, x=1), "an exhibit is not an object with exactly kind, found, bytes, in this order"),
+    ],
+)
+def test_a_refusal_says_where_it_is_wrong(raw: bytes, said: str) -> None:
+    with pytest.raises(IntegrityError) as refused:
+        read(raw)
+    assert said in refused.value.message
+
+
 def test_the_limits_are_the_last_that_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     one = json.loads(RAW)["exhibits"][0]
     assert len(read(changed(exhibits=[one] * exhibits.EXHIBITS_MAX)).exhibits) == exhibits.EXHIBITS_MAX
     text = "x" * exhibits.TEXT_MAX
     assert read(claimed(scope=text)).claim.scope == text
     assert read(shown(0, found=text)).exhibits[0].found == text
-    large = bytes(exhibits.DOCUMENT_MAX)
-    assert read(write(Bundle(WIRE, BUNDLE.claim, ((large, b""),), ()))).trust[0][0] == large
+    assert read(claimed(count=1)).claim.count == 1
+    for length in (exhibits.DOCUMENT_MAX, exhibits.DOCUMENT_MAX + 1, exhibits.DOCUMENT_MAX + 2):
+        large = write(Bundle(WIRE, BUNDLE.claim, ((bytes(length), b""),), ()))
+        if length == exhibits.DOCUMENT_MAX:
+            assert read(large).trust[0][0] == bytes(length)
+        else:
+            with pytest.raises(IntegrityError, match=f"holds {length} bytes; the limit is"):
+                read(large)
+    signatures = bytes(exhibits.SIGNATURES_MAX)
+    assert read(write(Bundle(WIRE, BUNDLE.claim, ((b"", signatures),), ()))).trust[0][1] == signatures
+    with pytest.raises(IntegrityError, match="holds 32769 bytes"):
+        read(write(Bundle(WIRE, BUNDLE.claim, ((b"", signatures + b"x"),), ())))
     monkeypatch.setattr(exhibits, "BUNDLE_MAX", len(RAW))
     assert read(RAW) == BUNDLE
     monkeypatch.setattr(exhibits, "BUNDLE_MAX", len(RAW) - 1)

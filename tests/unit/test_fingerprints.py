@@ -86,6 +86,7 @@ def test_a_word_with_a_hyphen_may_come_with_a_blank(word: str) -> None:
         ("123456", "fingerprint-short", "whole"),
         ("48 15 16", "fingerprint-short", "whole"),
         (PRINT + "A", "bad-fingerprint", "no fingerprint"),
+        (PRINT + "X", "bad-fingerprint", "no fingerprint"),
         (PRINT[:-1] + "!", "bad-fingerprint", "no fingerprint"),
         (PRINT.replace("SHA256", "MD5"), "bad-fingerprint", "no fingerprint"),
         ("", "bad-fingerprint", "no fingerprint"),

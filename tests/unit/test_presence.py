@@ -136,12 +136,25 @@ def test_channels_beyond_the_limit_are_left_out_from_the_end() -> None:
     assert PRESENCE_MAX - 1000 < len(raw) <= PRESENCE_MAX
     kept = list(parse(raw[:-1]).channels)
     assert kept == list(channels)[: len(kept)]
+    # Not one that would still fit behind one that does not: the order is the sender's.
+    first = dict(list(channels.items())[: len(kept) + 1])
+    assert list(parse(sealed(channels={**first, "a/spark": (1, HEAD, 0)})[:-1]).channels) == kept
+
+
+def test_no_presence_is_too_long_whatever_is_left_out() -> None:
+    channels = {f"{n:032d}/spark": (10**14, HEAD, 10**14) for n in range(500)}
+    sizes = [len(sealed(channels=channels, note="n" * length)) for length in range(1, 160, 4)]
+    assert PRESENCE_MAX - 250 < max(sizes) <= PRESENCE_MAX
 
 
 def test_what_no_reader_would_take_is_not_sealed() -> None:
     for changes in ({"note": "\ud800"}, {"state": "asleep"}, {"counter": 0}, {"channels": {"spark/mac": (1, HEAD, 0)}}):
         with pytest.raises(UsageError):
             sealed(**changes)
+    with pytest.raises(UsageError) as refused:
+        sealed(note="\udfff")
+    assert refused.value.reason == "bad-content"
+    assert parse(sealed(interval=0.0, counter=1)[:-1]).interval == 0.001
     assert parse(sealed(interval=1e9)[:-1]).interval == presences.INTERVAL_MAX
     assert parse(sealed(interval=0.2)[:-1]).interval == 0.2
 
@@ -203,8 +216,15 @@ def test_what_an_agent_says_is_there_again(places: WirePlaces) -> None:
     for damage in (b"", b"[]", b'{"state":"asleep"}', b'{"state":[]}', b'{"note":1}', b"\0\0"):
         Path(places.root, "presences", "spark.says").write_bytes(damage)
         assert store.declared(places, "spark") == Declared()
-    with pytest.raises(UsageError):
-        check_declared("idle", "", "2026-11-29")
+    for state, note, eta, reason in (
+        ("idle", "", "2026-11-29", "bad-eta"),
+        ("asleep", "", None, "bad-state"),
+        ("idle", "x" * 201, None, "bad-note"),
+    ):
+        with pytest.raises(UsageError) as caught:
+            check_declared(state, note, eta)
+        assert caught.value.reason == reason
+    check_declared("paused", "x" * 200, "2026-11-29T12:00:00.000Z")
 
 
 def test_a_refusal_is_there_until_it_is_over(places: WirePlaces) -> None:

@@ -182,6 +182,7 @@ ROOT_LINES = {
     "no JSON": (coded(b"hello"), "root-line-invalid"),
     "a member more": (line_of(x=""), "root-line-invalid"),
     "a member that is no text": (line_of(name=1), "root-line-invalid"),
+    "characters that a reader may pass over": (LINE.replace("root-1.", "root-1.!!!!"), "root-line-invalid"),
     "a key that is short": (line_of(public="AAAA"), "root-line-invalid"),
     "a proof that is short": (line_of(proof="AAAA"), "root-line-invalid"),
     "another wire": (line_of(wire="0" * 32), "wrong-wire"),

@@ -1,5 +1,6 @@
 """Sealing and opening lines: what a writer refuses, what a person is told about bytes that are no line, exact text."""
 
+import hashlib
 import json
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 
 from wire.errors import UsageError
-from wire.protocol import strictjson
+from wire.protocol import encoding, strictjson
 from wire.protocol.chain import Position, step
 from wire.protocol.codes import Code
 from wire.protocol.encoding import (
@@ -21,7 +22,7 @@ from wire.protocol.encoding import (
     verify,
 )
 from wire.protocol.line import LINE_MAX, LineError, check, content, genesis, head, parse, seal, seal_again
-from wire.protocol.messages import valid_type
+from wire.protocol.messages import check_content, valid_type
 from wire.protocol.names import check_name, parse_id, segment_name, split_channel
 
 WIRE = "0123456789abcdef" * 2
@@ -161,6 +162,8 @@ def test_exact_text_is_judged_like_any_other_body() -> None:
         (bytes(100), "NUL"),
         (b"<<<<<<< HEAD", "conflict marker"),
         (b"=======", "conflict marker"),
+        (b">>>>>>> theirs", "conflict marker"),
+        (sealed()[-140:-1], "at a fixed place"),
         (sealed()[:-1].replace(b'"v":1,', b'"v":2,'), "another protocol version"),
         (b'{"body":"hello"}', "no signature"),
         (sealed()[:-20], "torn"),
@@ -280,6 +283,12 @@ def test_a_line_is_sent_again_to_the_byte() -> None:
     assert again(sealed()[:-1]) == {}
 
 
+def test_words_in_a_body_are_no_answers() -> None:
+    said = {"re": "spark/mac/3", "body": {"re": "spark/mac/3", "thread": "spark/mac/3"}}
+    moved = {"spark/mac/3": "spark/mac/7"}
+    assert again(sealed(**said)[:-1], moved) == {**said, "re": "spark/mac/7"}
+
+
 def test_what_a_line_answers_follows_it() -> None:
     moved = {"spark/mac/3": "spark/mac/7", "mac/spark/1": "mac/spark/4"}
     said = {"thread": "mac/spark/1", "re": "spark/mac/3", "subject": '"re":"spark/mac/3"', "body": "spark/mac/3"}
@@ -293,6 +302,8 @@ def test_what_a_line_answers_follows_it() -> None:
 
 
 def test_a_line_that_cannot_be_read_is_sent_again_as_it_is() -> None:
+    odd = sealed(re="spark/mac/3")[:-1].replace(b'"spark/mac/3"', b"[]")
+    assert b'"re":[],"key":' in seal_again(SIGNER, parse(odd), seq=9, prev="ef" * 32, trust="2:" + "0" * 16, moved={})
     raw = sealed(re="spark/mac/3", body="x" * 5)[:-1].replace(b'"xxxxx"', b"NaN")
     line = parse(raw)
     sent = seal_again(SIGNER, line, seq=9, prev="ef" * 32, trust=line.trust, moved={"spark/mac/3": "spark/mac/7"})
@@ -306,6 +317,57 @@ def test_a_line_that_would_be_too_long_is_not_sent_again() -> None:
     with pytest.raises(UsageError) as refused:
         seal_again(SIGNER, parse(raw), seq=10, prev="ef" * 32, trust="2:0011223344556677", moved={})
     assert refused.value.reason == "too-large"
+
+
+# Members that may not stand there
+
+
+@pytest.mark.parametrize(
+    ("middle", "code", "why"),
+    [
+        (b'"subject":"s","seq":2,', Code.SCHEMA, "duplicate key 'seq'"),
+        (b'"subject":"s","subject":"t","body":"",', Code.SCHEMA, "duplicate key 'subject'"),
+        (b'"body":{"a":1,"b":2,"c":3,"b":4},', Code.SCHEMA, "duplicate key 'b'"),
+        (b'"subject":"s","mood":"fine",', Code.SCHEMA, "unknown member 'mood'"),
+        (b'"body":"","subject":"s",', Code.SCHEMA, "member 'subject' stands out of order"),
+        (b'"idem":"",', Code.SCHEMA, "'idem' is not a string of 1 to 200 characters"),
+        (b'"expires":"2026-11-29",', Code.SCHEMA, "'expires' is not a time like 2026"),
+        (b'"subject":"%s",' % (b"s" * 201), Code.SIZE, "'subject' is not a string of up to 200 characters"),
+        (b',', Code.SCHEMA, "two commas"),
+    ],
+)  # fmt: skip
+def test_a_line_that_keeps_its_place_and_cannot_be_read(middle: bytes, code: Code, why: str) -> None:
+    raw = sealed()[:-1]
+    at = raw.index(b'"key":')
+    line = parse(raw[:at] + middle + raw[at:])
+    for judge in (check, content):
+        with pytest.raises(LineError) as refused:
+            judge(line)
+        assert refused.value.code == code
+        assert why in refused.value.why
+
+
+def test_what_is_just_long_or_short_enough_is_read() -> None:
+    for said in ({"idem": "x"}, {"idem": "x" * 200}, {"subject": ""}, {"expires": "2026-11-29T11:20:00.123Z"}):
+        assert check(parse(sealed(**said)[:-1])) == said
+    # Whoever calls it with a member of the prefix is told so too.
+    for name in ("type", "v", "key"):
+        found = check_content("spark", "message", {name: "x"})
+        assert found is None if name == "key" else found == (Code.SCHEMA, f"member {name!r} stands out of order")
+
+
+@pytest.mark.parametrize("depth", [1, 31, 32, 33, 34])
+@pytest.mark.parametrize("form", ['{"a":%s}', '{"body":{"x":1,"a":%s,"y":[]}}'])
+def test_nesting_ends_at_a_depth_of_32(form: str, depth: int) -> None:
+    # Beside the deep one stand as many shallow ones, so that brackets alone do not tell.
+    inside = depth - form.count("{")
+    text = form % (f"[7,{', '.join(['[]'] * 40)},0,{'[' * (inside - 1)}{']' * (inside - 1)}]" if inside > 1 else "0")
+    data = text.encode()
+    if depth > 32:
+        with pytest.raises(strictjson.StrictError, match="more than 32 levels"):
+            strictjson.loads(data)
+    else:
+        assert strictjson.loads(data) == json.loads(text)
 
 
 # Members as they stand in a text
@@ -341,6 +403,36 @@ def test_lengths_come_before_any_cryptography(public: int, signature: int, monke
     assert not verify(bytes(public), bytes(signature), LINE_TYPE, b"{}")
     if public != 32:
         assert not valid_public(bytes(public))
+
+
+def test_hashes_are_the_same_whoever_makes_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bytes] = []
+
+    def counted(data: bytes) -> bytes:
+        asked.append(data)
+        return hashlib.sha256(data).digest()
+
+    monkeypatch.setattr("nacl.bindings.crypto_hash_sha256", counted)
+    monkeypatch.setattr(encoding, "_digest", encoding._few)
+    monkeypatch.setattr(encoding, "_few_bytes", 10)
+    for data in (b"four", b"sixsix", b"", b"x", b"many" * 1000, b"y"):
+        assert encoding.sha256(data) == hashlib.sha256(data).digest()
+        assert encoding.sha256_hex(data) == hashlib.sha256(data).hexdigest()
+    # Each came twice: as the digest, then as its digits.
+    assert asked == [b"four", b"four"]
+    monkeypatch.setattr(encoding, "_digest", encoding._few)
+    monkeypatch.setattr(encoding, "_few_bytes", 4)
+    asked.clear()
+    assert [encoding.sha256(data) for data in (b"four", b"", b"x")] == [
+        hashlib.sha256(data).digest() for data in (b"four", b"", b"x")
+    ]
+    assert asked == [b"four", b""]
+
+
+def test_checkpoints_have_a_number_of_up_to_nine_digits() -> None:
+    assert parse_checkpoint("999999999:SHA256:" + "A" * 43) == (999_999_999, bytes(32))
+    with pytest.raises(ValueError, match="3:SHA256:"):
+        parse_checkpoint("1000000000:SHA256:" + "A" * 43)
 
 
 def test_signers_need_seeds_of_32_bytes() -> None:

@@ -31,6 +31,11 @@ def test_a_request_is_read_as_it_was_made() -> None:
 def test_the_form_is_fixed() -> None:
     proof = b64(prove(SPARK, wire=WIRE, name="spark", role="agent"))
     assert requests.file_name("spark", SPARK.key_id) == f"spark.{SPARK.key_id}.json"
+    assert requests.make(SPARK, wire=WIRE, name="spark", role="agent", created=NOW) == RAW
+    invited = requests.make(SPARK, wire=WIRE, name="spark", role="agent", created=NOW, mac=bytes(range(32)))
+    assert invited == RAW.replace(b"}", b',"mac":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="}')
+    assert requests.parse(invited, wire=WIRE, file_name=FILE).mac == bytes(range(32))
+    assert requests.parse(RAW, wire=WIRE, file_name=FILE).mac is None
     assert RAW.decode() == (
         f'{{"v":1,"wire":"{WIRE}","name":"spark","role":"agent","public":"{b64(SPARK.public)}",'
         f'"created":"{NOW}","proof":"{proof}"}}\n'

@@ -38,6 +38,20 @@ def test_a_rotation_is_read_as_it_was_made() -> None:
     assert not one.closed_by(EVE.public)
 
 
+def test_a_rotation_is_made_of_two_signatures_and_is_never_one_that_is_refused() -> None:
+    given = {"wire": WIRE, "name": "spark", "role": "agent", "created": NOW}
+    assert rotations.make(OLD, NEW, positions=POSITIONS, **given) == RAW
+    ends = {"spark/zoe": (2**53 - 1, HEAD), "spark/all": (1, HEAD)}
+    raw = rotations.make(OLD, NEW, positions=ends, **given)
+    assert raw.index(b"spark/all") < raw.index(b"spark/zoe")
+    assert _read(raw).positions == ends
+    for positions in ({"spark/mac": (0, HEAD)}, {"spark/mac": (2**53, HEAD)}, {"mac/spark": (1, HEAD)}):
+        with pytest.raises((TrustError, strictjson.StrictError)):
+            rotations.make(OLD, NEW, positions=positions, **given)
+    with pytest.raises(TrustError, match="a rotation of"):
+        _read(b" " * (rotations.ROTATION_MAX + 1))
+
+
 def test_it_is_enough_for_the_next_trust_version() -> None:
     one = _read(RAW)
     raw = retire(

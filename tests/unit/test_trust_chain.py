@@ -216,6 +216,10 @@ def test_refused(edit: Callable[[Fields], object], by: Sequence[Signer], reason:
     verdict = CHAIN.judge(10, raw, signed(raw, *by))
     assert (verdict.verdict, verdict.reason, verdict.chain) == (Verdict.INVALID, reason, None)
     assert verdict.why == caught.value.message
+    if reason not in (Reason.TOO_FEW_OLD, Reason.TOO_FEW_NEW):
+        with pytest.raises(TrustError) as drafted:
+            CHAIN.draft(raw)
+        assert drafted.value.reason == reason
 
 
 # What is accepted as the next version: (story, edit, who signs)
@@ -256,6 +260,7 @@ def test_accepted(edit: Callable[[Fields], object], by: Sequence[Signer]) -> Non
     longer = CHAIN.extend(raw, signed(raw, *by))
     assert (longer.newest.version, longer.newest.raw, longer.signatures[-1]) == (10, raw, signed(raw, *by))
     assert CHAIN.newest.version == 9
+    assert CHAIN.draft(raw) == longer.newest
     judged = CHAIN.judge(10, raw, signed(raw, *by))
     assert judged == (Verdict.NEXT, None, "", longer)
 
@@ -412,6 +417,7 @@ JUDGED: list[tuple[str, int, bytes, bytes, Verdict, Reason | None]] = [
 def test_judged(version: int, raw: bytes, signatures: bytes, verdict: Verdict, reason: Reason | None) -> None:
     judged = CHAIN.judge(version, raw, signatures)
     assert (judged.verdict, judged.reason) == (verdict, reason), judged.why
+    assert (judged.why == "") is (verdict in (Verdict.SAME, Verdict.NEXT))
     assert (judged.chain is not None) is (verdict in (Verdict.NEXT, Verdict.FORK))
 
 

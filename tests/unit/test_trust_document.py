@@ -27,6 +27,7 @@ from support.trusts import (
 )
 from wire.errors import TrustError
 from wire.keys import document as document_module
+from wire.keys import signatures as signatures_module
 from wire.keys.trust import (
     DOCUMENT_MAX,
     SIGNATURES_MAX,
@@ -285,8 +286,15 @@ def test_too_many_entries_are_refused(table: str, limit: str, held: int, monkeyp
     monkeypatch.setattr(document_module, limit, held)
     assert parse(RAW).version == 9
     monkeypatch.setattr(document_module, limit, held - 1)
-    with pytest.raises(TrustError, match=f"'{table}' has {held} entries; the limit is {held - 1}"):
+    with pytest.raises(TrustError, match=f"'{table}' has {held} entries; the limit is {held - 1}") as caught:
         parse(RAW)
+    assert caught.value.reason == "trust-malformed"
+
+
+@pytest.mark.parametrize("member", ["version", "wire", "prev", "nonce", "created", "threshold", "roots", "policy"])
+def test_a_refusal_names_the_member(member: str) -> None:
+    with pytest.raises(TrustError, match=f"'{member}' is "):
+        parse(edited(RAW, set_(member, to="x")))
 
 
 # What is read
@@ -424,8 +432,9 @@ def test_the_written_form_is_fixed() -> None:
 
 @pytest.mark.parametrize("value", [float("nan"), "\ud800", {1, 2}], ids=["NaN", "lone surrogate", "no JSON"])
 def test_a_policy_that_cannot_be_written_is_refused(value: object) -> None:
-    with pytest.raises(TrustError, match="policy cannot be written"):
+    with pytest.raises(TrustError, match="policy cannot be written") as caught:
         encode(**{**fields_of(RAW), "policy": {"x": value}})
+    assert caught.value.reason == "trust-malformed"
 
 
 _names = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,8}[a-z0-9])?x", fullmatch=True)
@@ -574,6 +583,20 @@ def test_only_one_of_sixteen_spellings_of_a_signature_is_read() -> None:
             with pytest.raises(TrustError) as caught:
                 read_signatures(spelling)
             assert caught.value.reason == "signatures-malformed"
+
+
+def test_the_longest_signature_file_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signatures_module, "SIGNATURES_MAX", 2 * len(ONE))
+    assert len(read_signatures(ONE * 2)) == 2
+    with pytest.raises(TrustError, match="the limit is"):
+        read_signatures(ONE * 3)
+
+
+@pytest.mark.parametrize("wrong", [b"hello\n", ONE[:-6] + b'B=="}\n'])
+def test_a_refusal_names_the_line_of_a_signature_file(wrong: bytes) -> None:
+    for number in (1, 2, 3):
+        with pytest.raises(TrustError, match=f"line {number} of the signature file"):
+            read_signatures(ONE * (number - 1) + wrong + ONE)
 
 
 def test_a_full_signature_file_is_read() -> None:

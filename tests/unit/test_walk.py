@@ -181,8 +181,9 @@ def test_whether_a_segment_lacks_accepted_lines() -> None:
         {1: LINES[:1], 2: LINES[1:2], 3: LINES[2:3], 4: LINES[3:4], 5: LINES[4:5], 6: LINES[5:]},
         {1: LINES[:3], 2: LINES[3:5], 3: LINES[5:]},
         {1: LINES, 2: []},
+        {1: LINES, 2: [], 3: []},
     ],
-    ids=["one segment", "a segment each", "three segments", "an empty last one"],
+    ids=["one segment", "a segment each", "three segments", "an empty last one", "two empty last ones"],
 )
 def test_an_accepted_line_is_found_by_its_number(segments: dict[int, list[bytes]]) -> None:
     asked: list[int] = []

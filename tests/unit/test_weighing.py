@@ -96,6 +96,10 @@ PROVED: dict[str, tuple[Sequence[Exhibit], Sequence[str]]] = {
     "an ack of one of two": (lines(ONE, OTHER_ONE, ANSWER), ["FORK"]),
     "an ack of a line that is not shown": (lines(ANSWER), []),
     "an ack in a line that cannot be read": (lines(OTHER_ONE, unreadable(ANSWER, SPARK)), ["SCHEMA"]),
+    "an ack of something else, behind a line that cannot be read": (
+        lines(unreadable(line(MAC, "mac/all", 1, genesis(WIRE, "mac/all")), MAC), OTHER_ONE, ANSWER),
+        ["SCHEMA", "SPLIT_VIEW"],
+    ),
     "a line that cannot be read": (lines(unreadable(ONE, MAC)), ["SCHEMA"]),
     "a line with a long subject": (lines(ONE.replace(b'"body"', b'"subject":"' + b"s" * 201 + b'","body"')), []),
     "a line that names a trust to come": (lines(line(MAC, "mac/spark", 1, START, trust="9:" + "0" * 16)), [
@@ -216,6 +220,8 @@ def test_a_line_past_the_position_of_its_key() -> None:
         assert (one.signed, one.code) == (True, code)
         assert [proof.code for proof in weighed.proved] == ([code] if code else [])
         assert weighed.lines == (parse(raw),)
+    (one,) = weigh(lines(TWO), PAST).shown
+    assert one.text == f"mac/spark/2, signed by 'mac' with key {MAC.key_id}, head {head(TWO)[:16]}"
     (one,) = weigh(lines(THREE), PAST).shown
     assert one.text.startswith(f"mac/spark/3, signed by 'mac' with key {MAC.key_id}, head {head(THREE)[:16]}: key ")
 

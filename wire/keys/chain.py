@@ -105,8 +105,7 @@ class Chain(NamedTuple):
         Raises:
             TrustError: see `reasons.Reason`; no signatures could make it the next version.
         """
-        _check_size(raw)  # 4a
-        new = parse(raw, known=self.newest)  # 4c
+        new = parse(raw, known=self.newest)  # 4a, 4c
         check_place(self.newest, new, self.wire)  # 4d
         check_kept(self.newest, new, self.wire)  # 4f
         return new

@@ -176,10 +176,12 @@ def _list(found: Any, most: int, what: str) -> list[Any]:
 
 
 def _bytes(text: Any, most: int) -> bytes:
-    if not isinstance(text, str) or len(text) > most * 4 // 3 + 4:
-        raise _malformed("a text of base64 is missing, or too long")
+    if not isinstance(text, str):
+        raise _malformed("a text of base64 is missing")
+    length = len(text) // 4 * 3 - text[-2:].count("=")
+    if length > most:
+        raise _malformed(f"a text of base64 holds {length} bytes; the limit is {most}")
     try:
-        length = len(text) // 4 * 3 - text[-2:].count("=")
         return unb64(text, length)
     except ValueError as error:
         raise _malformed(f"a text is not canonical base64: {error}") from error

@@ -120,7 +120,7 @@ def parse(raw: bytes) -> Line:
         raise LineError(Code.SIGNATURE, f"invalid UTF-8 at byte {error.start}") from None
     start = len(text) - TRAILER_BYTES
     prefix = _PREFIX.match(text)
-    trailer = _TRAILER.fullmatch(text, start) if start > 0 else None
+    trailer = _TRAILER.fullmatch(text, start)
     if trailer is None or prefix is None or prefix.end() > start + 1:
         raise LineError(Code.SIGNATURE, _guess(raw))
     wire, sender, recipient, seq, prev, ts, trust, kind = prefix.groups()

@@ -180,7 +180,7 @@ def seal(
     room = PRESENCE_MAX - SIGNATURE_MEMBER_BYTES - 64 - len(strictjson.dumps({**members, "channels": {}}))
     fitting = {}
     for channel, place in members["channels"].items():
-        room -= len(strictjson.dumps({channel: place}))
+        room -= len(strictjson.dumps({channel: place})) - 1  # two braces, in place of a comma
         if room < 0:
             break
         fitting[channel] = place
