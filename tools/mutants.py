@@ -117,8 +117,8 @@ def _edits(node: ast.AST, parent: ast.AST) -> Iterator[tuple[str, Edit]]:
         if node.attr != other:
             yield f"{_said(node)} -> {other}", _with(attr=other)
     if isinstance(node, ast.Constant):
-        for other in _other_values(node.value):
-            yield f"{_said(parent)}: {_said(node)} -> {other!r}", _with(value=other)
+        for changed in _other_values(node.value):
+            yield f"{_said(parent)}: {_said(node)} -> {changed!r}", _with(value=changed)
 
 
 def _other_operators(node: ast.AST) -> Iterator[tuple[str, Edit]]:
