@@ -5,12 +5,16 @@ to be his word, and what was changed in a file proves nothing any more.
 """
 
 import json
+import re
+import shlex
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from support import gitcmd
 from support import hostile_host as hostile
 from support.besieged import Siege, all_incidents, pin, signer, site
 from support.machine import Machine, Result
@@ -19,7 +23,9 @@ from wire.errors import IntegrityError, TrustError, UsageError
 from wire.keys.exhibits import Claim, Exhibit, read, write
 from wire.keys.trust import sign_document, successor
 from wire.protocol.encoding import Signer
+from wire.protocol.presence import seal
 from wire.store.files import utc_now
+from wire.store.incident_codes import INTEGRITY_CODES
 
 CHANNEL = "mac/spark"
 
@@ -110,6 +116,35 @@ def _two_documents(siege: Siege) -> Machine:
     return siege.spark
 
 
+def _too_long_a_subject(siege: Siege) -> Machine:
+    author = siege.host.author(CHANNEL, signer(siege.mac))
+    siege.host.append(CHANNEL, author.line(middle=b'"subject":"%s",' % (b"x" * 201)))
+    siege.sync(siege.spark)
+    return siege.spark
+
+
+def _presence(siege: Siege, name: str, commit: str) -> str:
+    """Let a ref of a presence name another commit, and return what it named."""
+    ref = f"refs/wire/presence/{name}"
+    before = gitcmd.line(siege.remote.path, "rev-parse", ref)
+    if commit:
+        siege.remote.git("update-ref", ref, commit)
+    return before
+
+
+def _second_machine(siege: Siege) -> Machine:
+    held, git = pin(siege.mac), siege.remote.git
+    raw = seal(
+        signer(siege.mac), wire=held.wire, agent="mac", instance="ab" * 16, counter=10**14, ts=utc_now(),
+        trust=f"{held.trust_version}:{held.trust_hash[:16]}", state="idle", tier="T0", interval=90.0, channels={},
+    )  # fmt: skip
+    blob = git("hash-object", "-w", "--stdin", input=raw).decode().strip()
+    tree = git("mktree", input=f"100644 blob {blob}\tpresence.json\n".encode()).decode().strip()
+    _presence(siege, "mac", gitcmd.line(siege.remote.path, "commit-tree", tree, "-m", "x"))
+    siege.sync(siege.mac)
+    return siege.mac
+
+
 PROVED: dict[str, tuple[Callable[[Siege], Machine], str]] = {
     "a fork": (_forked, "FORK"),
     "a line of a retired key": (_retired, "KEY_RETIRED"),
@@ -117,7 +152,39 @@ PROVED: dict[str, tuple[Callable[[Siege], Machine], str]] = {
     "a line that cannot be read": (_unreadable, "SCHEMA"),
     "a trust version that is withheld": (_withheld, "TRUST_WITHHELD"),
     "two trust documents with one number": (_two_documents, "TRUST_FORK"),
+    "a member that is too long": (_too_long_a_subject, "SIZE"),
+    "one key on two machines": (_second_machine, "CLONED"),
 }
+
+
+SCOPES = {
+    **dict.fromkeys(("SHAPE", "TRUST", "TRUST_FORK", "TRUST_WITHHELD", "FORCED", "CLONED"), "wire"),
+    "MISPLACED": "lee/spark",
+    "PRESENCE": "refs/wire/presence/mac",
+    "STATE_LOST": "spark/mac",
+}
+"""What is concerned, where it is not the channel that nearly all is done to."""
+EXHIBITS = {
+    **dict.fromkeys(("SIGNATURE", "KEY_UNKNOWN", "TRUST", "PRESENCE", "GAP", "MISPLACED", "REPLAY", "PREFIX"), 1),
+    "STATE_LOST": 1,
+}
+"""How many pieces there are at least to show, of what no signature proves."""
+
+
+def test_there_is_evidence_of_every_code() -> None:
+    shown = {code for _, code in (*PROVED.values(), *UNPROVED.values())} | {"SPLIT_VIEW"}
+    assert shown == set(INTEGRITY_CODES)
+
+
+def _told(machine: Machine, code: str) -> None:
+    """Fail unless an incident names exactly what is concerned, and what helps."""
+    (incident, *_) = all_incidents(machine, code)
+    assert incident.scope == SCOPES.get(code, CHANNEL)
+    assert incident.next_step
+    assert incident.message
+    for command in re.findall(r"`wire ([^`]+)`", incident.next_step):
+        result = machine.wire(*[word for word in shlex.split(command) if not word.isupper()], "--help", check=False)
+        assert result.status == 0, f"`wire {command}` is no command"
 
 
 @pytest.mark.parametrize("title", PROVED)
@@ -125,6 +192,7 @@ def test_evidence_that_proves_its_claim(siege: Siege, stranger: Machine, tmp_pat
     happen, code = PROVED[title]
     checkpoint = _checkpoint(siege)
     machine = happen(siege)
+    _told(machine, code)
     file = _evidence(machine, code, tmp_path / "evidence")
     status, found = _checked(stranger, file, checkpoint)
     assert status == 0, found
@@ -154,7 +222,51 @@ def _moved(siege: Siege) -> None:
     siege.host.append("lee/spark", siege.host.lines(CHANNEL)[0] + b"\n")
 
 
+def _outside(siege: Siege) -> None:
+    siege.host.commit({"README.md": b"mine\n"})
+
+
+def _no_trust(siege: Siege) -> None:
+    version, raw, signatures = siege.host.trust
+    siege.host.put_trust(version + 1, raw, signatures)
+
+
+def _of_nobody(siege: Siege) -> None:
+    siege.host.append(CHANNEL, siege.host.author(CHANNEL).line())
+    siege.sync(siege.spark, siege.spark)
+
+
+def _after_a_hole(siege: Siege) -> None:
+    author = siege.host.author(CHANNEL, signer(siege.mac))
+    author.line()
+    siege.host.append(CHANNEL, author.line())
+
+
+def _old_presence(siege: Siege) -> None:
+    old = _presence(siege, "mac", "")
+    siege.send("lee", "mac", "so that mac has something new to say")
+    siege.sync(siege.lee, siege.mac, siege.spark)
+    assert _presence(siege, "mac", old) != old
+
+
+def _forgotten(siege: Siege) -> None:
+    backup = siege.folder / "backup"
+    siege.spark.close()
+    shutil.copytree(siege.spark.wire_home, backup, symlinks=True)
+    siege.send("spark", "mac", "that it will forget")
+    siege.sync(siege.spark)
+    siege.spark.close()
+    shutil.rmtree(siege.spark.wire_home)
+    shutil.copytree(backup, siege.spark.wire_home, symlinks=True)
+
+
 UNPROVED: dict[str, tuple[Callable[[Siege], None], str]] = {
+    "a file that is none of the wire's": (_outside, "SHAPE"),
+    "a trust document that does not count": (_no_trust, "TRUST"),
+    "a line of a key that nobody knows": (_of_nobody, "KEY_UNKNOWN"),
+    "a line after a hole": (_after_a_hole, "GAP"),
+    "an old presence again": (_old_presence, "PRESENCE"),
+    "lines that their owner had forgotten": (_forgotten, "STATE_LOST"),
     "bytes that nobody signed": (_junk, "SIGNATURE"),
     "a line in a place that it was not signed for": (_moved, "MISPLACED"),
     "a copy": (_copied, "REPLAY"),
@@ -169,9 +281,11 @@ def test_evidence_of_what_nobody_signs(siege: Siege, stranger: Machine, tmp_path
     happen, code = UNPROVED[title]
     happen(siege)
     siege.sync(siege.spark)
+    _told(siege.spark, code)
     file = _evidence(siege.spark, code, tmp_path / "evidence")
     status, found = _checked(stranger, file, _checkpoint(siege))
     assert (status, found["holds"], found["proved"]) == (1, False, [])
+    assert len(found["shown"]) >= EXHIBITS.get(code, 0), "the bytes themselves"
     text = stranger.wire("verify", str(file), "--trust", _checkpoint(siege), check=False).out.decode()
     assert f"no signature proves {code}: that is the word of who made the file" in text
     if code == "PREFIX":

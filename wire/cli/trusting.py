@@ -157,7 +157,11 @@ for command in (revoke, pending, sign, propose, root, policy):
 @choosing
 @click.pass_context
 def repin(ctx: click.Context, checkpoint: str, as_json: bool) -> None:
-    """Rebuild a pin or trust folder that was lost or damaged, from a checkpoint that a person gives."""
+    """Rebuild a pin or trust folder that was lost or damaged, from a checkpoint that a person gives.
+
+    It also lets a pin that holds follow to another URL or branch, which the configuration names, where that shows the
+    same trust.
+    """
     pin = wire_of(ctx).repin(checkpoint)
     lines = sum(end.seq for end in pin.accepted.values())
     if as_json:

@@ -255,7 +255,7 @@ class _Cycle:
             judged.findings += self.bounds.acks(judged.beyond, seen, tip)
             judged.findings += asked.look(self.site, judged.chain, judged.requests)
         self.findings += judged.findings
-        self.findings += self.pending.beat(judged.pending, tip)
+        self.findings += self.pending.beat(judged.pending, tip, judged.unknown)
         if judged.frozen is not None:
             self.accepted = self.site.accepted(self.pin)
             self._freeze()

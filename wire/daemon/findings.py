@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from wire.protocol.chain import Foreign
+from wire.protocol.encoding import sha256_hex
 from wire.store import incidents
 from wire.store.incidents import Incident
 from wire.store.paths import WirePlaces
@@ -34,6 +36,17 @@ class Finding:
     evidence: Mapping[str, Any] = field(default_factory=dict)
     subject: str = ""
     next_step: str | None = None
+
+
+def where(path: str, foreign: Foreign) -> dict[str, Any]:
+    """Return as evidence where foreign bytes stand in a tip, and what they are."""
+    return {
+        "path": path,
+        "offset": foreign.offset,
+        "length": foreign.length,
+        "begins": foreign.raw[:40],
+        "sha256": sha256_hex(foreign.raw),
+    }
 
 
 def raise_all(places: WirePlaces, findings: Iterable[Finding], now: str) -> list[Incident]:

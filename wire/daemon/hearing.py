@@ -26,7 +26,7 @@ from wire.gitio import REPLACEABLE, GitFailed, Kind, RefUpdate, file_in, refs_be
 from wire.keys.trust import ACTIVE, Chain
 from wire.protocol.encoding import sha256_hex
 from wire.protocol.presence import PRESENCE_MAX, Presence, parse
-from wire.store import presences
+from wire.store import incidents, presences
 from wire.store.pin import Pin
 
 FETCH_MAX_BYTES = 512 * 1024 * 1024
@@ -174,7 +174,10 @@ def _hear(
         if refused.over:
             return None
         why = f"the presence of {agent} at the remote is refused: {refused}; what was heard of it before stays"
-        tell(Finding("PRESENCE", REPLACEABLE + agent, why, {"tip": tip, **({"begins": raw[:200]} if raw else {})}))
+        known_by_tip = incidents.find(site.places.incidents_dir, "PRESENCE", REPLACEABLE + agent)
+        told = known_by_tip is not None and known_by_tip.evidence.get("tip") == tip
+        exhibit = presences.shown(site.places, raw.removesuffix(b"\n")) if raw and not told else {}
+        tell(Finding("PRESENCE", REPLACEABLE + agent, why, {"tip": tip, **exhibit}))
         return None
     if presence is None:
         return None

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from wire.daemon.bounds import Said
 from wire.daemon.findings import Finding
@@ -44,6 +45,7 @@ class Judged:
         displaced: our own lines, per channel, that nobody has and whose place is taken.
         restore: own folders or trust files at the tip are not as they must be.
         forks: channels in which two valid lines claim one place, with the key that signed them.
+        unknown: where the first of the lines of `pending` stands, per channel.
         cut: bytes of accepted lines that no longer count, per channel.
         beyond: by author and channel, acks of lines that the tip does not have.
         requests: object ids of what newcomers ask for, by file name.
@@ -63,6 +65,7 @@ class Judged:
     cut: dict[str, bytes] = field(default_factory=dict)
     beyond: dict[tuple[str, str], Said] = field(default_factory=dict)
     requests: dict[str, str] = field(default_factory=dict)
+    unknown: dict[str, dict[str, Any]] = field(default_factory=dict)
     pending: dict[str, int] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     frozen: Finding | None = None

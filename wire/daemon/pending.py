@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from wire.daemon.findings import Finding
 from wire.store.files import atomic_write, read_bytes
@@ -40,11 +41,14 @@ class Pending:
         """Whether some channel has to be judged again although neither tip nor trust changed."""
         return any(count < BEATS for count in self.beats.values())
 
-    def beat(self, waiting: Mapping[str, int], tip: str) -> list[Finding]:
+    def beat(
+        self, waiting: Mapping[str, int], tip: str, places: Mapping[str, Mapping[str, object]] = MappingProxyType({})
+    ) -> list[Finding]:
         """Count one beat; return the findings that are due.
 
         Args:
             waiting: lines of unknown keys per channel at this tip.
+            places: where the first of them stands, as evidence.
         """
         beats = {channel: min(self.beats.get(channel, 0) + 1, BEATS) for channel in waiting}
         due = [channel for channel, count in beats.items() if count == BEATS and self.beats.get(channel) != BEATS]
@@ -56,7 +60,7 @@ class Pending:
                 "KEY_UNKNOWN",
                 channel,
                 f"{waiting[channel]} line(s) in {channel} are signed with a key that the trust does not know",
-                {"tip": tip, "count": waiting[channel]},
+                {"tip": tip, "count": waiting[channel], **places.get(channel, {})},
             )
             for channel in due
         ]

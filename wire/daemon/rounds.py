@@ -22,7 +22,7 @@ from wire.store.files import store_error, utc_now
 SUBJECT = "local"
 """What tells these incidents from those of the remote."""
 
-_CODES = ("CORRUPT", "KEY", "DISK_FULL", "UNKNOWN", "CLONE_STATE")
+_CODES = ("MOVED", "CORRUPT", "KEY", "DISK_FULL", "UNKNOWN", "CLONE_STATE")
 
 
 def run(
@@ -101,6 +101,8 @@ def _note(site: Site, error: WireError) -> None:
         code = TROUBLE.get(error.kind, "UNKNOWN")
     elif error.reason in ("key-locked", "passphrase-wrong"):
         code = "KEY"
+    elif error.reason == "remote-changed":
+        code = "MOVED"
     elif isinstance(error, StoreError | TrustError | IdentityError):
         code = "CORRUPT"
     else:

@@ -33,7 +33,7 @@ from wire.daemon.naps import Clocks, Naps
 from wire.daemon.network import Routes
 from wire.daemon.notify import ALIVE, READY, STOPPING, VARIABLES, Notifier
 from wire.daemon.worker import Worker
-from wire.errors import DONE, Busy, Corrupt, StoreError, WireError
+from wire.errors import DONE, Busy, Corrupt, IdentityError, StoreError, WireError
 from wire.keys import passphrases
 from wire.store import config as configs
 from wire.store import pin as pins
@@ -335,12 +335,12 @@ def _begun(places: WirePlaces) -> None:
 
     Raises:
         StoreError: reason `unfinished`.
-        IdentityError: there is no pin, and nothing to serve.
     """
     try:
         begun = pins.load(places.pin_file).verified is not None
-    except Corrupt:
-        return  # its rounds tell what is wrong with it
+    except (Corrupt, IdentityError):
+        # Its rounds tell what is wrong with it: the pin is written before the configuration, so that it was there once.
+        return
     if not begun:
         raise StoreError(
             "nothing of this wire was ever fetched here; `wire init` or `wire join` has not finished", reason=UNFINISHED

@@ -19,7 +19,7 @@ from wire.daemon.accepted import REF as ACCEPTED_REF
 from wire.daemon.accepted import Accepted, Blobs, Listing
 from wire.daemon.ledger import BEAT, HEARD, Ears
 from wire.errors import IdentityError, TrustError, UsageError, WireError
-from wire.gitio import Git
+from wire.gitio import Git, redact_url, without_credentials
 from wire.keys import keyfile
 from wire.keys.trust import ACTIVE, Chain
 from wire.protocol.encoding import Signer, fingerprint, parse_checkpoint
@@ -108,12 +108,25 @@ class Site:
             return []
 
     def pin(self) -> Pin:
-        """Return the pin as it is on disk now, at the remote that the configuration names.
+        """Return the pin as it is on disk now; credentials in the remote's URL are those of the configuration.
 
-        A person may let it move, or renew a token in its URL. What was accepted stays pinned, and what is found at the
-        new place is judged by it.
+        Raises:
+            IdentityError, Corrupt: it is missing or damaged.
+            TrustError: reason `remote-changed`: the configuration names another place than the one that was pinned.
         """
-        return replace(pins.load(self.places.pin_file), remote=self.config.remote, branch=self.config.branch)
+        pin = pins.load(self.places.pin_file)
+        told, pinned = (without_credentials(one) for one in (self.config.remote, pin.remote))
+        if told != pinned or self.config.branch != pin.branch:
+            name = self.config.name
+            raise TrustError(
+                f"the configuration of the wire {name!r} names branch {self.config.branch!r} of {redact_url(told)}, and"
+                f" it is pinned to branch {pin.branch!r} of {redact_url(pinned)}; nothing is fetched or pushed",
+                reason="remote-changed",
+                next_step="where the wire moved, take the new place over: wire trust repin --checkpoint"
+                f" {pin.checkpoint}; where this is another wire, put the old place back and give the other one a name"
+                " of its own: wire join URL --as NAME --trust CHECKPOINT --wire OTHER-NAME",
+            )
+        return replace(pin, remote=self.config.remote)
 
     def accepted(self, pin: Pin) -> Accepted:
         """Return the accepted bytes that the pin names."""

@@ -20,7 +20,7 @@ from itertools import groupby
 
 from wire.daemon.accepted import Accepted, Blobs
 from wire.daemon.bounds import Fit, Said, other, weigh
-from wire.daemon.findings import WIRE, Finding
+from wire.daemon.findings import WIRE, Finding, where
 from wire.daemon.history import Known, undone
 from wire.daemon.judged import Before, Judged, forks_in_force
 from wire.daemon.shape import ATTRIBUTES, Kind, Shape, carried, classify, segment_path
@@ -28,7 +28,6 @@ from wire.daemon.truststeps import TRUST_KINDS, TrustSteps
 from wire.gitio import Change, Commit, Git, GitFailed
 from wire.protocol.chain import Foreign, KeyLike, KeyRing, Position, line_at, walk
 from wire.protocol.codes import Code
-from wire.protocol.encoding import sha256_hex
 from wire.protocol.line import Line, LineError, content, parse
 
 GROUP = 64
@@ -288,6 +287,7 @@ class Verifier:
         waiting = [item for item in foreign if item.code is Code.KEY_UNKNOWN]
         if waiting:
             self._judged.pending[channel] = len(waiting)
+            self._judged.unknown[channel] = where(segment_path(channel, waiting[0].segment), waiting[0])
         for code, count in Counter(item.code for item in foreign if item.code is not Code.KEY_UNKNOWN).items():
             first = next(item for item in foreign if item.code is code)
             if code is Code.FORK and first.line is not None:
@@ -296,11 +296,7 @@ class Verifier:
                 code,
                 channel,
                 f"{count} line(s) in {channel} that are not the accepted chain's: {first.why}",
-                path=segment_path(channel, first.segment),
-                offset=first.offset,
-                length=first.length,
-                begins=first.raw[:40],
-                sha256=sha256_hex(first.raw),
+                **where(segment_path(channel, first.segment), first),
                 count=count,
                 more=found.more,
                 types=_types(item.line for item in foreign if item.code is code is not Code.SIGNATURE),

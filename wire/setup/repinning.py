@@ -1,4 +1,4 @@
-"""`wire trust repin`: a pin that was lost or damaged is not a first contact.
+"""`wire trust repin`: a pin that was lost or damaged, or whose remote moved, is not a first contact.
 
 A person gives a checkpoint again. What this machine still has sets the lower bounds: every line in its accepted commit
 is verified anew from the beginning, so that a remote which was rolled back meanwhile is still found out.
@@ -13,7 +13,7 @@ from wire.daemon.reverify import Segment, check_segment
 from wire.daemon.shape import Kind, classify
 from wire.daemon.site import INCOMING_REF, VERIFIED_REF, Site, names_of
 from wire.errors import Corrupt, IdentityError, TrustError, UsageError
-from wire.gitio import Git, GitFailed
+from wire.gitio import Git, GitFailed, without_credentials
 from wire.keys.trust import Chain
 from wire.protocol.chain import Position
 from wire.protocol.encoding import parse_checkpoint
@@ -24,7 +24,7 @@ from wire.store import trustfiles
 from wire.store.config import WireConfig
 from wire.store.files import move_aside
 from wire.store.paths import Settings
-from wire.store.pin import Pin
+from wire.store.pin import Pin, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class _Held:
 
 
 def repin(settings: Settings, config: WireConfig, checkpoint: str) -> Pin:
-    """Rebuild the pin and the trust folder of a configured wire.
+    """Rebuild the pin and the trust folder of a configured wire, or let a pin that holds follow to another remote.
 
     Args:
         checkpoint: from a person; the trust chain must pass through it.
@@ -52,7 +52,9 @@ def repin(settings: Settings, config: WireConfig, checkpoint: str) -> Pin:
         raise UsageError(f"{checkpoint[:80]!r} is no checkpoint: {error}", reason="bad-checkpoint") from error
     site = Site.open(settings, config)
     with site.cycle_lock():
-        _refuse_a_good_one(site)
+        pin = _good(site)
+        if pin is not None:
+            return _follow(site, pin, version, digest, checkpoint)
         if not os.path.isdir(site.places.git_dir):
             refs = site.git.ls_remote(config.remote)
             site.git.init(object_format(site.git, config.remote, refs), branch=config.branch)
@@ -82,16 +84,35 @@ def repin(settings: Settings, config: WireConfig, checkpoint: str) -> Pin:
         )
 
 
-def _refuse_a_good_one(site: Site) -> None:
+def _good(site: Site) -> Pin | None:
+    """Return the pin, unless it or the trust that it names is lost or damaged."""
     try:
-        site.trust(pins.load(site.places.pin_file))
+        pin = pins.load(site.places.pin_file)
+        site.trust(pin)
     except (IdentityError, TrustError, Corrupt):
-        return
-    raise UsageError(
-        f"the pin of {site.config.name!r} is there and holds; replacing it would give up what this machine knows",
-        reason="pin-exists",
-        next_step="wire status",
-    )
+        return None
+    return pin
+
+
+def _follow(site: Site, pin: Pin, version: int, digest: bytes, checkpoint: str) -> Pin:
+    """Take over the place that the configuration names, if it shows the same trust; what was accepted stays pinned."""
+    config = site.config
+    if without_credentials(config.remote) == without_credentials(pin.remote) and config.branch == pin.branch:
+        raise UsageError(
+            f"the pin of {config.name!r} is there and holds; replacing it would give up what this machine knows",
+            reason="pin-exists",
+            next_step="wire status",
+        )
+    (there,) = _remote(site.git, config)
+    own = site.trust(pin)
+    common = own.documents[min(own.newest.version, there.newest.version) - 1]
+    for chain, number, digits, shown in (
+        (own, version, digest, checkpoint),
+        (there, common.version, common.digest, common.checkpoint),
+    ):
+        if not chain.passes(number, digits):
+            raise not_the_checkpoint(chain, number, shown)
+    return site.save(replace(pin, remote=config.remote, branch=config.branch))
 
 
 def _local(site: Site) -> list[Chain]:

@@ -211,6 +211,12 @@ _OPERATIONAL = {
         NOTHING,
         f"look for large files on the wire's branch and have them removed, {_AGAIN}",
     ),
+    "MOVED": CodeInfo(
+        "the configuration names another remote than the one that this wire is pinned to",
+        WIRE,
+        "where the wire moved, `wire trust repin --checkpoint CHECKPOINT` takes the new place over, if it shows the"
+        " same trust; else put the old place back",
+    ),
     "INVITED_TWICE": CodeInfo(
         "two keys came with one invitation: somebody else had the code",
         NOTHING,

@@ -160,13 +160,14 @@ def declare(places: WirePlaces, agent: str, says: Declared) -> None:
 
 
 def shown(places: WirePlaces, raw: bytes) -> dict[str, object]:
-    """Return a presence as evidence of an incident, which keeps short values only: a longer one goes into a file.
+    """Return a presence as evidence of an incident, which keeps short texts only: anything else goes into a file.
 
     Raises:
         DiskFull, StoreError: it could not be kept.
     """
-    evidence: dict[str, object] = {"presence": raw.decode("utf-8", "replace")}
-    if len(raw) <= _SHOWN_BYTES:
+    text = raw.decode("utf-8", "replace")
+    evidence: dict[str, object] = {"presence": text}
+    if len(raw) <= _SHOWN_BYTES and text.encode("utf-8") == raw:
         return evidence
     name = sha256_hex(raw)
     folder = os.path.join(_folder(places), "shown")
@@ -175,7 +176,7 @@ def shown(places: WirePlaces, raw: bytes) -> dict[str, object]:
     there = sorted(os.scandir(folder), key=lambda entry: entry.stat().st_mtime_ns)
     for entry in there[: max(0, len(there) - SHOWN_MOST + 1)]:
         os.unlink(entry.path)
-    atomic_write(os.path.join(folder, name), raw)
+    atomic_write(os.path.join(folder, name), raw, durable=False)
     return {**evidence, "presence_sha256": name}
 
 
