@@ -4,6 +4,7 @@ Evidence is believed for its signatures alone. Whoever makes a file can claim wh
 to be his word, and what was changed in a file proves nothing any more.
 """
 
+import itertools
 import json
 import re
 import shlex
@@ -183,7 +184,10 @@ def _told(machine: Machine, code: str) -> None:
     assert incident.next_step
     assert incident.message
     for command in re.findall(r"`wire ([^`]+)`", incident.next_step):
-        result = machine.wire(*[word for word in shlex.split(command) if not word.isupper()], "--help", check=False)
+        words = itertools.takewhile(
+            lambda word: word.islower() and not word.startswith(("-", "i-")), shlex.split(command)
+        )
+        result = machine.wire(*words, "--help", check=False)
         assert result.status == 0, f"`wire {command}` is no command"
 
 

@@ -189,9 +189,9 @@ def _accepted(ctx: click.Context, full: bool, jobs: int | None, as_json: bool) -
         )
     else:
         what = "signatures, hashes and links" if found.full else "hashes and links"
-        say(
-            f"{found.lines} line(s) hold ({what}); {found.unreadable} of them cannot be shown; trust {found.checkpoint}"
-        )
+        # What lines say is looked at in full only.
+        unreadable = f"; {found.unreadable} of them cannot be shown" if found.full else ""
+        say(f"{found.lines} line(s) hold ({what}){unreadable}; trust {found.checkpoint}")
         for one in found.problems:
             say(f"{one.code} {one.channel} segment {one.segment} byte {one.offset}: {safe(one.why)}")
         for path in found.views:

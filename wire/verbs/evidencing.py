@@ -18,7 +18,7 @@ from wire.keys.exhibits import BYTES, DOCUMENT, EXHIBITS_MAX, LINE, PRESENCE, TE
 from wire.protocol.chain import line_at, lines_of
 from wire.protocol.encoding import sha256_hex
 from wire.protocol.line import LINE_MAX, LineError, content, parse
-from wire.protocol.names import parse_id
+from wire.protocol.names import parse_id, valid_name
 from wire.store import cutlines, incidents, presences
 from wire.store.incidents import Incident
 from wire.store.pin import Pin
@@ -161,7 +161,9 @@ class _Search:
         if not raw:
             return
         yield Exhibit(PRESENCE, raw, "at the remote")
-        held = presences.load_one(self._site.places, self._incident.subject.rpartition(" ")[2])
+        words = (self._incident.subject.rpartition(" ")[2], self._incident.scope.rpartition("/")[2], self._text("by"))
+        agent = next((word for word in words if valid_name(word)), None)
+        held = presences.load_one(self._site.places, agent) if agent is not None else None
         if held is not None:
             yield Exhibit(PRESENCE, held.presence.raw, "accepted")
 
