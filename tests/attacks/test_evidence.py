@@ -7,7 +7,6 @@ to be his word, and what was changed in a file proves nothing any more.
 import itertools
 import json
 import re
-import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -184,9 +183,7 @@ def _told(machine: Machine, code: str) -> None:
     assert incident.next_step
     assert incident.message
     for command in re.findall(r"`wire ([^`]+)`", incident.next_step):
-        words = itertools.takewhile(
-            lambda word: word.islower() and not word.startswith(("-", "i-")), shlex.split(command)
-        )
+        words = itertools.takewhile(lambda word: word.islower() and not word.startswith(("-", "i-")), command.split())
         result = machine.wire(*words, "--help", check=False)
         assert result.status == 0, f"`wire {command}` is no command"
 
