@@ -213,7 +213,7 @@ _OPERATIONAL = {
     ),
     "MOVED": CodeInfo(
         "the configuration names another remote than the one that this wire is pinned to",
-        WIRE,
+        NOTHING,
         "where the wire moved, `wire trust repin --checkpoint CHECKPOINT` takes the new place over, if it shows the"
         " same trust; else put the old place back",
     ),
