@@ -81,13 +81,20 @@ def taken(descriptor: int) -> None:
             least, deadline = left, time.monotonic() + _PATIENCE
 
 
-def reader_gone(seconds: float, descriptor: int | None = None) -> bool:
-    """Wait for some seconds, or until nobody reads any more what is printed; return whether that is so."""
+def reader_gone(seconds: float, descriptor: int | None = None, *, until: int | None = None) -> bool:
+    """Wait for some seconds, or until nobody reads any more what is printed; return whether that is so.
+
+    Args:
+        until: a descriptor that ends the wait as well when it becomes readable.
+    """
     import select  # sending needs neither this nor what is imported below
 
     poll = select.poll()
-    poll.register(sys.stdout.fileno() if descriptor is None else descriptor, 0)
-    return bool(poll.poll(seconds * 1000))
+    watched = sys.stdout.fileno() if descriptor is None else descriptor
+    poll.register(watched, 0)
+    if until is not None:
+        poll.register(until, select.POLLIN)
+    return any(ready == watched for ready, _ in poll.poll(seconds * 1000))
 
 
 def _untaken(descriptor: int) -> int:

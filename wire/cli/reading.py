@@ -1,7 +1,8 @@
 """tail, show, log, thread."""
 
 import time
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 
 import click
 
@@ -100,10 +101,11 @@ def tail(
             if not shown and told.reason:
                 warn(f"new messages may be missing: {told.sentence()}")
             trouble = Trouble(told.reason, time.monotonic)
-            for _ in wire.changes(pause, every=_TICK_SECONDS):
-                _, seen = once(False)
-                if trouble.persists(seen.reason):
-                    warn(trouble.tell(seen))
+            with waiting(wire) as pause:
+                for _ in wire.changes(pause, every=_TICK_SECONDS):
+                    _, seen = once(False)
+                    if trouble.persists(seen.reason):
+                        warn(trouble.tell(seen))
     status, result = ending(told, shown)
     if not shown:
         printer.nothing(result, told)
@@ -159,10 +161,22 @@ def warn_of_strangers(wire: Wire, filters: Filters) -> None:
         warn(f"{one_line(name, 40)} is not in this machine's copy of the trust")
 
 
-def pause(seconds: float) -> None:
-    """Wait, and notice a reader that went away at once, not only with the next message."""
-    if reader_gone(seconds):
-        raise BrokenPipeError
+@contextmanager
+def waiting(wire: Wire) -> Iterator[Callable[[float], None]]:
+    """Yield what waits for so many seconds, or until something may have arrived.
+
+    A reader that went away is noticed at once, not only with the next message: the wait raises BrokenPipeError.
+    """
+    from wire.verbs.bell import Bell  # who only looks needs none
+
+    with Bell(wire.here.places.root) as bell:
+
+        def pause(seconds: float) -> None:
+            if reader_gone(seconds, until=bell.fileno()):
+                raise BrokenPipeError
+            bell.hush()
+
+        yield pause
 
 
 def ending(health: Health, shown: int) -> tuple[int, str]:

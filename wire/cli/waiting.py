@@ -7,7 +7,7 @@ import click
 
 from wire.cli.common import choosing, json_option, reader_option, wire_of
 from wire.cli.console import flush, hand_over, leave, say, say_json
-from wire.cli.reading import ending, pause, warn_of_strangers
+from wire.cli.reading import ending, waiting, warn_of_strangers
 from wire.cli.shown import Printer
 from wire.errors import DONE, NOT_REACHED
 from wire.verbs.order import since_text
@@ -65,7 +65,8 @@ def wait(
     warn_of_strangers(wire, filters)
     with claim(wire.here, reader=reader, what="wire wait") as held:
         printer.shared(None if peek else held.warning)
-        waited = wire.wait_for_message(filters, timeout=timeout, reader=reader, limit=limit, pause=pause)
+        with waiting(wire) as pause:
+            waited = wire.wait_for_message(filters, timeout=timeout, reader=reader, limit=limit, pause=pause)
         box = waited.inbox
         shown = printer.several(box.items)
         left = box.total - len(shown)
@@ -108,12 +109,13 @@ def monitor(
     filters = Filters(frozenset(senders), frozenset(types), thread, None, re)
     wire = wire_of(ctx)
     warn_of_strangers(wire, filters)
-    for notice in wire.monitor(filters, reader=reader, pause=pause):
-        if as_json:
-            say_json(_as_json(notice))
-        elif notice.kind != "backlog" or notice.messages or notice.reason:
-            say(notice.text)
-        flush()
+    with waiting(wire) as pause:
+        for notice in wire.monitor(filters, reader=reader, pause=pause):
+            if as_json:
+                say_json(_as_json(notice))
+            elif notice.kind != "backlog" or notice.messages or notice.reason:
+                say(notice.text)
+            flush()
 
 
 def _as_json(notice: Notice) -> dict[str, Any]:

@@ -17,6 +17,7 @@ A cycle, which works the same by `wire sync` and in the daemon:
 The process around it:
     service     serves every wire of the configuration: claim (one daemon per wire), worker (a thread per wire)
     cadence     when to look next                                                   (pure)
+    lull        when that is done which waits for quiet                             (pure)
     eyes        what a worker sees: watch (events as hints), outbox (stats), transport (a remote on this machine)
     naps, network                              the machine slept, or the network came back
     telling, logs, notify                      what the log and a service manager are told

@@ -31,7 +31,8 @@ from wire.daemon.races import RaceLost, gave_up, racing
 from wire.daemon.report import Report
 from wire.daemon.site import INCOMING_REF, OUTGOING_REF, VERIFIED_REF, Site, able
 from wire.daemon.taking import take
-from wire.daemon.tidy import tidy_where_needed
+from wire.daemon.tidy import tidied
+from wire.daemon.transport import shows
 from wire.daemon.verify import Verifier
 from wire.daemon.views import note, refresh
 from wire.daemon.wasread import was_read
@@ -131,8 +132,10 @@ class _Cycle:
             self._failed(error)
         else:
             end_remote(self.site.places)
-        if self.report.tip is not None and self.report.frozen is None:
-            self._tidy(self.pin.verified or self.report.tip)
+        if not self.site.lasting and self.report.tip is not None and self.report.frozen is None:
+            self._raise()
+            self.pin, raised = tidied(self.site, self.pin, self.pin.verified or self.report.tip)
+            self.report.raised += raised
         return self.report
 
     def heal(self) -> Report:
@@ -205,8 +208,14 @@ class _Cycle:
 
     # Fetch and verify.
 
-    def _fetch(self) -> str | None:
-        """Fetch into the quarantine ref and return the tip, or None when the remote has no such branch (step 1)."""
+    def _fetch(self, pushed: str | None = None) -> str | None:
+        """Fetch into the quarantine ref and return the tip, or None when the remote has no such branch (step 1).
+
+        What was `pushed` just now need not be fetched where the remote is at hand and shows it.
+        """
+        if pushed is not None and shows(self.pin.remote, self.pin.branch, pushed):
+            self.report.fetched = True
+            return pushed
         try:
             self.voices.fetch(self.pin, self.chain)
         except GitFailed as error:
@@ -311,7 +320,7 @@ class _Cycle:
             commit = write(self.site, base, [base], wanted, subject(added, self.own)) if wanted.needed else None
         if commit is not None:
             self._push(commit)
-            tip = self._fetch()
+            tip = self._fetch(pushed=commit)
             self.report.tip = tip
             if tip != commit:
                 self._not_there(commit, base, tip)
@@ -438,10 +447,3 @@ class _Cycle:
         self.report.failure = error
         self.findings += remote_failed(error)
         self._raise()
-
-    def _tidy(self, tip: str) -> None:
-        done = tidy_where_needed(self.site, self.pin.branch, tip, self.pin.tidied)
-        self.findings += done.findings
-        self._raise()
-        if done.commit is not None and done.commit != self.pin.tidied:
-            self.pin = self.site.save(replace(self.pin, tidied=done.commit))

@@ -59,10 +59,16 @@ class Site:
     signatures: Signatures = field(default_factory=Signatures)
     ears: Ears = field(default_factory=Ears)
     asked: set[str] = field(default_factory=set)
+    lasting: bool = False
 
     @classmethod
-    def open(cls, settings: Settings, config: WireConfig) -> "Site":
-        """Return the site of a configured wire; touches nothing."""
+    def open(cls, settings: Settings, config: WireConfig, *, lasting: bool = False) -> "Site":
+        """Return the site of a configured wire; touches nothing.
+
+        Args:
+            lasting: for a process that stays. Between cycles, too, a child of git may be there that reads little
+                things, and the clone is tidied by whoever runs the cycles, a moment after them (`tidy.tidy_up`).
+        """
         places = WirePlaces(settings.state_dir, config.name, config.clone)
         first = config.agents[0] if config.agents else "wire"
         identity = (config.identity_name or first, config.identity_email or f"{first}@wire.invalid")
@@ -74,7 +80,7 @@ class Site:
             identity=identity,
             timeout=_timeout(settings, config),
         )
-        return cls(settings, config, places, git, Blobs(git))
+        return cls(settings, config, places, git, Blobs(git), lasting=lasting)
 
     @contextmanager
     def cycle_lock(self, timeout: float | None = CYCLE_LOCK_SECONDS) -> Iterator[None]:
@@ -85,7 +91,12 @@ class Site:
         """
         with locked(self.places.lock("sync"), what=f"the wire {self.config.name!r}", timeout=timeout):
             self._clear_leftovers()
-            yield
+            self.git.linger(True)
+            try:
+                yield
+            finally:
+                if not self.lasting:
+                    self.git.linger(False)
 
     def _clear_leftovers(self) -> None:
         """Clear our own refs of what a kill or a loss of power left: locks of nobody, and files without an id."""

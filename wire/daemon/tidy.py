@@ -13,7 +13,7 @@ import re
 import time
 from dataclasses import dataclass, field
 
-from wire.daemon.findings import WIRE, Finding
+from wire.daemon.findings import WIRE, Finding, raise_all
 from wire.daemon.shown import show_files, show_index
 from wire.daemon.site import Site
 from wire.errors import StoreError
@@ -21,6 +21,8 @@ from wire.gitio import GitFailed
 from wire.gitio import Kind as Failure
 from wire.store import incidents
 from wire.store.files import private_folder, utc_now
+from wire.store.incidents import Incident
+from wire.store.pin import Pin, replace
 
 WAITS = "waits"
 """The subject of the incident that tells of somebody who keeps tidying from its work."""
@@ -47,6 +49,26 @@ class Tidied:
 
     commit: str | None
     findings: list[Finding] = field(default_factory=list)
+
+
+def tidy_up(site: Site, *, lock_timeout: float) -> list[Incident]:
+    """Tidy the clone as a cycle does at its end, and return what was raised.
+
+    Raises:
+        WireError: as `cycle.run`.
+    """
+    with site.cycle_lock(lock_timeout):
+        pin = site.pin()
+        return tidied(site, pin, pin.verified)[1] if pin.verified is not None and pin.frozen is None else []
+
+
+def tidied(site: Site, pin: Pin, tip: str) -> tuple[Pin, list[Incident]]:
+    """Tidy the clone where that is needed; return the pin, which names the commit then, and what was raised."""
+    done = tidy_where_needed(site, pin.branch, tip, pin.tidied)
+    raised = raise_all(site.places, done.findings, utc_now()) if done.findings else []
+    if done.commit is not None and done.commit != pin.tidied:
+        pin = site.save(replace(pin, tidied=done.commit))
+    return pin, raised
 
 
 def tidy_where_needed(site: Site, branch: str, tip: str, before: str | None) -> Tidied:

@@ -4,7 +4,8 @@
     transport.minimum                           seconds between two looks
     glance("/srv/hub.git", "main")              the tip's id, read from the files, or None
 
-A glance is a hint: it says whether a look is worth while, and nothing is ever accepted because of it. Where it cannot
+A glance is a hint: it says whether a look is worth while, and nothing of anybody is ever accepted because of it. That
+our own push arrived is told by git; what it shows then is that nobody was faster. Where it cannot
 tell (another form of storage, somebody else's rights) the ordinary looks go on.
 """
 
@@ -84,6 +85,12 @@ def glance(path: str, branch: str) -> str | None:
         return None
     found = re.search(rb"^([0-9a-f]{40,64}) " + re.escape(name.encode()) + rb"$", packed, re.MULTILINE)
     return found[1].decode("ascii") if found and _OID.match(found[1]) else None
+
+
+def shows(remote: str, branch: str, commit: str) -> bool:
+    """Return whether a remote on this machine shows a commit at a branch; False where its files do not tell."""
+    path = of(remote).path
+    return path is not None and glance(path, branch) == commit
 
 
 def presence_folder(path: str) -> str:

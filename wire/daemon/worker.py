@@ -27,12 +27,14 @@ from wire.daemon.cadence import Cadence, Pace
 from wire.daemon.claim import Claim
 from wire.daemon.eyes import Eyes
 from wire.daemon.logs import Log
+from wire.daemon.lull import Lull
 from wire.daemon.outbox import Outbox
 from wire.daemon.pulse import Pulse
 from wire.daemon.report import Report
 from wire.daemon.site import Site
 from wire.daemon.stamp import stamp
 from wire.daemon.telling import Teller, interrupted
+from wire.daemon.tidy import tidy_up
 from wire.daemon.watch import Watcher
 from wire.errors import Busy, RemoteError, StoreError, WireError
 from wire.gitio import GitFailed
@@ -51,6 +53,8 @@ PRESENCE_SECONDS = 1.0
 """How soon presences of others are fetched where it shows that there are new ones."""
 GATHER_MOST = 5.0
 """How long a line waits at most for others to be pushed with it."""
+TIDY_SECONDS, TIDY_MOST = 0.2, 2.0
+"""How long after a round the clone is tidied, and how long that may be put off by further rounds."""
 LOCK_SECONDS = 60.0
 ROUND_SECONDS = 300.0
 """How long a round may take without asking git for anything, apart from the time in which it waits for git."""
@@ -75,7 +79,7 @@ class Worker(threading.Thread):
         self.watching = threading.Event()
         self._claim = claim
         self._told = Teller(log, config.name)
-        self._site = Site.open(settings, config)
+        self._site = Site.open(settings, config, lasting=True)
         self._places = self._site.places
         remote = transport.of(config.remote)
         pace = Pace.of(config.cadence, minimum=remote.minimum, budgeted=remote.budgeted)
@@ -102,6 +106,7 @@ class Worker(threading.Thread):
         self._sent_at = -STREAM_SECONDS
         self._far = remote.path is None
         self._look_took: float | None = None
+        self._untidy = Lull(TIDY_SECONDS, TIDY_MOST)
         self._upkeep_at = 0.0
         self._tell_at = 0.0
 
@@ -180,6 +185,7 @@ class Worker(threading.Thread):
                 self._in_round = False
         finally:
             self._watcher.close()
+            self._site.git.linger(False)
             self._site.git.close_connections()
             self._claim.release()
 
@@ -209,7 +215,11 @@ class Worker(threading.Thread):
                 return why
             if self._eyes.presence_moved():
                 self._cadence.stir_gently(now, PRESENCE_SECONDS)
+            if self._untidy.due <= now:
+                self._tidy()
+                continue
             pause = min(self._cadence.due - now, self._eyes.interval, self._beat_in(now))
+            pause = min(pause, self._untidy.due - now, self._site.git.rest())
             if pause <= 0:
                 self._beat_alone(now)
                 continue
@@ -309,6 +319,8 @@ class Worker(threading.Thread):
         self._promise = now + ROUND_SECONDS
         if began >= self._tell_at:
             self._tell_at = now + _TELL_SECONDS
+        if report.tip is not None and report.frozen is None:
+            self._untidy.stirred(now)
         self._eyes.noted(report.tip, failed=report.failure is not None)
         if report.failure is None:
             self._seen_at = now
@@ -363,6 +375,18 @@ class Worker(threading.Thread):
         kind = str(error.kind) if isinstance(error, GitFailed | RemoteError) else error.reason
         retry_after = error.retry_after if isinstance(error, GitFailed) else None
         self._cadence.failed(now, kind, retry_after=retry_after)
+
+    # Tidying
+
+    def _tidy(self) -> None:
+        """Put the clone in order for people, which nobody waits for."""
+        self._untidy.over()
+        self._promise = time.monotonic() + ROUND_SECONDS
+        try:
+            for one in tidy_up(self._site, lock_timeout=LOCK_SECONDS):
+                self._told.say("warning", "tidied", incident=one.id, code=one.code)
+        except (WireError, OSError) as error:
+            self._told.say("warning", "tidied", failed=str(error))
 
     # The stamp
 

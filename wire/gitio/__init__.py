@@ -22,9 +22,10 @@ from wire.gitio.credentials import told_url, without_credentials
 from wire.gitio.discover import Bare, Repository, discover, discover_bare, work_trees
 from wire.gitio.environment import quarantine
 from wire.gitio.fastimport import Drop, Put
-from wire.gitio.git import OLDEST_GIT, Git, RefUpdate
+from wire.gitio.git import OLDEST_GIT, Git
 from wire.gitio.packing import Counts
 from wire.gitio.parse import Change, Commit, Entry, History, PushResult
+from wire.gitio.refs import RefUpdate
 from wire.gitio.remote import REPLACEABLE, leave_connections
 from wire.gitio.tips import file_in, refs_below
 

@@ -135,6 +135,14 @@ class Runner:
                     self._running, self._group, self.busy_until = False, None, None
                     self.ended = time.monotonic()
 
+    def start(self, argv: Sequence[str], environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
+        """Start a child that stays, with three pipes; whoever started it ends it.
+
+        Raises:
+            NotStarted: as `run`.
+        """
+        return self._start(argv, environment, True, ())
+
     def cancel(self, *, stop: bool = False) -> None:
         """End the running child's group gracefully; callable from any thread, harmless when nothing runs.
 

@@ -14,12 +14,16 @@ import fcntl
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from wire.gitio import classify, environment
 from wire.gitio.child import Cut, Ended, NotStarted, Runner
 from wire.gitio.classify import GitFailed, Kind
+from wire.gitio.reader import Object, Reader
+
+if TYPE_CHECKING:
+    import subprocess
 
 OWN_REFS = os.path.join("refs", "wire")
 """The part of the refs that nobody but wire writes."""
@@ -50,6 +54,9 @@ class Core:
         timeout: seconds that a child may take unless a call says otherwise.
         extra_config: settings on top of the hardened ones.
         quarantine: see `Git`.
+
+    Attributes:
+        lingers: whether a child that stays may be used for reading little things.
     """
 
     def __init__(
@@ -75,6 +82,8 @@ class Core:
         self._where = [f"--git-dir={self.git_dir}", *([f"--work-tree={work_tree}"] if work_tree else [])]
         self._runner = Runner(self.git_dir, plain=quarantine is not None)
         self._homeless = Runner(os.sep, plain=quarantine is not None)
+        self.reader = Reader(self.git_dir, self._start_reading, timeout)
+        self.lingers = False
 
     def run(
         self,
@@ -144,6 +153,15 @@ class Core:
                 return ended._replace(cut="size")
         return ended
 
+    def _start_reading(self) -> "subprocess.Popen[bytes]":
+        argv = [self.program("git"), *self._where, "cat-file", "--batch-command"]
+        # Not in the repository's folder: who works there is somebody who is not to be disturbed.
+        return Runner(os.sep).start(argv, self._environment)
+
+    def read(self, names: Sequence[str], *, max_size: int) -> list[Object] | None:
+        """Read a few small objects without a child of their own; None where the ordinary way is to be taken."""
+        return self.reader.read(names, max_size=max_size) if self.lingers else None
+
     def settings(self, settings: Iterable[tuple[str, str]]) -> dict[str, str]:
         """Return variables, for `spawn`'s `env`, that set these on top of all other settings."""
         return environment.further_config(self._environment, settings)
@@ -196,6 +214,7 @@ class Core:
 
     def cancel(self, *, stop: bool) -> None:
         """See `Git.cancel`."""
+        self.reader.interrupt(stop=stop)
         self._runner.cancel(stop=stop)
         self._homeless.cancel(stop=stop)
 

@@ -3,28 +3,22 @@
 import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
 
-from wire.gitio import blobs, commits, environment, packing, parse, refs, worktree
+from wire.gitio import blobs, commits, compare, environment, packing, parse, refs, worktree
 from wire.gitio.classify import GitFailed, Kind
 from wire.gitio.core import Core, Result
 from wire.gitio.fastimport import Drop, Put
 from wire.gitio.packing import Counts
 from wire.gitio.parse import Change, Entry, History, PushResult
+from wire.gitio.reader import Object
+from wire.gitio.refs import RefUpdate
 from wire.gitio.remote import Remotes
+from wire.gitio.trees import COMMITS_MAX, Trees
 
 OLDEST_GIT = (2, 39)
 """The oldest git that has all that is used here."""
 
-_TREE_OUTPUT = 64 << 20
-
-
-class RefUpdate(NamedTuple):
-    """One step of a transaction: `new` None deletes; `old` None is unchecked, and empty means "not there yet"."""
-
-    name: str
-    new: str | None
-    old: str | None = None
+_REFS_OUTPUT = 64 << 20
 
 
 class Git:
@@ -67,7 +61,7 @@ class Git:
         self._work_tree = work_tree
         self._remotes = Remotes(self._core, runtime_dir)
         self._format: str | None = None
-        self._trees: dict[str, tuple[str, str | None]] = {}
+        self._trees = Trees(self._core)
 
     @property
     def git_dir(self) -> str:
@@ -112,6 +106,20 @@ class Git:
         """Return the monotonic second at which the last child ended, 0 before the first; from any thread."""
         return self._core.last_ended()
 
+    def linger(self, lingers: bool) -> None:
+        """Say whether little things may be read through a child that stays; it goes with False.
+
+        What is written then needs no child either, and is the same.
+        """
+        self._core.lingers = lingers
+        self._trees.check()
+        if not lingers:
+            self._core.reader.end()
+
+    def rest(self) -> float:
+        """End the child that stays where nobody has asked it for a while; return in how many seconds that is due."""
+        return self._core.reader.rest()
+
     # The repository
 
     def version(self) -> tuple[int, ...]:
@@ -141,6 +149,7 @@ class Git:
         with open(os.path.join(self.git_dir, "info", "attributes"), "wb") as file:
             file.write(environment.ATTRIBUTES)
         self._format = None
+        self._trees.check()
 
     def object_format(self) -> str:
         """Return `sha1` or `sha256`."""
@@ -169,7 +178,7 @@ class Git:
 
     def refs(self, *prefixes: str) -> dict[str, str]:
         """Return the refs below the prefixes (`refs/wire/`), or all, with their ids, in one child."""
-        listed = self.run("for-each-ref", "--format=%(objectname) %(refname)", *prefixes, max_output=_TREE_OUTPUT)
+        listed = self.run("for-each-ref", "--format=%(objectname) %(refname)", *prefixes, max_output=_REFS_OUTPUT)
         return parse.refs(listed.stdout)
 
     def update_refs(self, updates: Sequence[RefUpdate]) -> None:
@@ -178,15 +187,7 @@ class Git:
         Raises:
             GitFailed: one of them was not at its `old` (`race`).
         """
-        steps = []
-        for name, new, old in updates:
-            # To git an empty old value means any, and zeros mean none.
-            expected = "" if old is None else parse.object_id(old or "0" * len(new or ""))
-            if new is None:
-                steps.append(f"option no-deref\0delete {name}\0{expected}\0")
-            else:
-                steps.append(f"option no-deref\0update {name}\0{parse.object_id(new)}\0{expected}\0")
-        self.run("update-ref", "--stdin", "-z", input=os.fsencode("".join(steps)))
+        refs.update(self._core, updates)
 
     def update_ref(self, name: str, new: str, old: str | None = None) -> None:
         """Point a ref at an object; see `RefUpdate` for `old`, and `update_refs`."""
@@ -286,7 +287,7 @@ class Git:
         """
         where = ["--", parse.plain_path(path)] if path else []
         args = ("ls-tree", "-r", "-z", "--full-tree", parse.revision(treeish), *where)
-        return parse.entries(self.run(*args, max_output=_TREE_OUTPUT).stdout)
+        return parse.entries(self.run(*args, max_output=_REFS_OUTPUT).stdout)
 
     def diff(self, old: str | None, new: str | None, path: str = "") -> list[Change]:
         """Return what changes from one commit or tree to another; None stands for the empty tree.
@@ -294,10 +295,11 @@ class Git:
         Raises:
             GitFailed: the listing is larger than 64 MiB (`too-large`).
         """
-        sides = [self._empty_tree() if side is None else parse.revision(side) for side in (old, new)]
-        where = [parse.plain_path(path)] if path else []
-        how = ("-r", "--raw", "-z", "--no-renames", "--no-abbrev", "--no-relative", "--no-ext-diff")
-        return parse.changes(self.run("diff-tree", *how, *sides, "--", *where, max_output=_TREE_OUTPUT).stdout)
+        known = self._trees.changes(old, new) if old is not None and new is not None and not path else None
+        if known is not None:
+            return known
+        sides = [self._empty_tree() if side is None else side for side in (old, new)]
+        return compare.trees(self._core, sides[0], sides[1], path)
 
     def staged(self, index_file: str, base: str | None) -> list[Change]:
         """Return what an index changes from a commit (None: from nothing); the index is only read.
@@ -307,38 +309,23 @@ class Git:
         Raises:
             GitFailed: the listing is larger than 64 MiB (`too-large`).
         """
-        side = self._empty_tree() if base is None else parse.revision(base)
-        how = ("--cached", "--raw", "-z", "--no-renames", "--no-abbrev", "--no-relative", "--no-ext-diff")
-        env = {"GIT_INDEX_FILE": os.path.abspath(index_file)}
-        return parse.changes(self.run("diff-index", *how, side, "--", max_output=_TREE_OUTPUT, env=env).stdout)
+        return compare.index(self._core, index_file, self._empty_tree() if base is None else base)
 
     def is_ancestor(self, old: str, new: str) -> bool:
         """Tell whether `new` has `old` among its ancestors, or is it."""
         return self.run("merge-base", "--is-ancestor", parse.revision(old), parse.revision(new), ok=(0, 1)).status == 0
 
     def history(self, old: str | None, new: str, *, max_count: int) -> History:
-        """Return the commits of `new` that `old` has not, each with its changes, in one child.
+        """Return the commits of `new` that `old` has not, each with its changes, in one child at most.
 
         Args:
             old: None for a first look: all of `new` is new.
             max_count: how many commits are read at most; more, or a listing over 64 MiB, is told as `truncated`.
         """
-        span = parse.revision(new) if old is None else f"{parse.revision(old)}...{parse.revision(new)}"
-        how = ("--raw", "-z", "--diff-merges=separate", "--no-renames", "--no-abbrev", "--no-relative", "--no-ext-diff")
-        order = ("--left-right", "--topo-order", "--reverse", f"--max-count={max_count + 1}", "--no-show-signature")
-        args = ("log", *how, *order, "--no-decorate", "--no-color", parse.HISTORY_FORMAT, span, "--")
-        ended = self._core.spawn(args, max_output=_TREE_OUTPUT)
-        if ended.cut == "output":
-            # Somebody made a commit whose mere listing is a flood.
-            commits, lost = parse.history(b"")
-            truncated = True
-        else:
-            self._core.judge(args, ended)
-            commits, lost = parse.history(ended.stdout)
-            truncated = len(commits) + len(lost) > max_count
-        # A cut list may have lost the very commits that tell.
-        descends = not lost if not truncated else old is None or self.is_ancestor(old, new)
-        return History(descends, tuple(commits[-max_count:]), tuple(lost), truncated)
+        known = self._trees.history(old, new) if old is not None and max_count >= COMMITS_MAX else None
+        if known is not None:
+            return known
+        return compare.history(self._core, old, new, max_count=max_count, descends=self.is_ancestor)
 
     def blobs(self, oids: Iterable[str], *, max_size: int) -> dict[str, bytes | None]:
         """Return the contents of blobs, in one child as a rule.
@@ -350,6 +337,10 @@ class Git:
             GitFailed: an object is missing or damaged (`corrupt`, with its id), or all together exceed 256 MiB.
         """
         return blobs.read(self._core, oids, max_size=max_size)
+
+    def read(self, names: Sequence[str], *, max_size: int) -> list[Object] | None:
+        """Read a few small objects by id or name through a child that stays; None where that does not answer."""
+        return self._core.read(names, max_size=max_size)
 
     def sizes(self, oids: Iterable[str]) -> dict[str, int]:
         """Return the sizes of objects in bytes, without reading them, in one child.
@@ -379,7 +370,7 @@ class Git:
         when: int | None = None,
         also: Sequence[str] = (),
     ) -> str:
-        """Make a commit from a tree and changes to it, in one child, put it in the local `ref`, and return its id.
+        """Make a commit from a tree and changes to it, put it in the local `ref`, and return its id.
 
         The ref is set whatever it held before. Objects and ref are on the disk when this returns.
 
@@ -397,8 +388,9 @@ class Git:
             tree = self._tree(base)
             if tree is None:
                 raise GitFailed(f"there is no commit {base} to build on", kind=Kind.CORRUPT, object_id=base)
-        written = commits.write(
+        return commits.write(
             self._core,
+            self._trees,
             (ref, *also),
             parents=parents,
             tree=tree,
@@ -407,10 +399,8 @@ class Git:
             changes=changes,
             author=author,
             when=when,
+            object_format=self.object_format,
         )
-        # The next one is often built on it, and git would have to be asked for its tree.
-        self._trees |= dict.fromkeys((ref, *also), written)
-        return written[0]
 
     def same_tree(self, one: str, other: str) -> bool:
         """Tell whether two commits hold exactly the same files; a child is needed for those not made by this object."""
@@ -418,7 +408,8 @@ class Git:
         return tree is not None and tree == self._tree(other)
 
     def _tree(self, commit: str) -> str | None:
-        return dict(self._trees.values()).get(commit) or self.resolve(f"{commit}^{{tree}}")
+        head = self._trees.head(commit)
+        return head.tree if head is not None else self.resolve(f"{commit}^{{tree}}")
 
     def made_at(self, ref: str, parents: Sequence[str]) -> int | None:
         """Return the time of the commit in `ref`, in seconds of the epoch, if it stands on exactly these parents.
@@ -446,4 +437,7 @@ class Git:
         Raises:
             GitFailed: the counts did not come down (`unknown`, label `not-packed`), or git failed.
         """
-        return packing.pack(self._core, full=full, timeout=timeout)
+        try:
+            return packing.pack(self._core, full=full, timeout=timeout)
+        finally:
+            self._core.reader.end()  # it would hold files that are gone

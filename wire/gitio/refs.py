@@ -1,12 +1,22 @@
-"""Read refs from their files, where git keeps them in files; everything else is git's to answer.
+"""Read refs from their files, where git keeps them in files, and set our own there; everything else is git's to do.
 
 A cycle asks for a handful of refs, and a child for each would be a good part of what it costs. What is read here is
 what `git rev-parse` reads first, too: a loose file wins over `packed-refs`. A ref that is not there, or not in this
 form (packed, in a reftable, of another worktree), is None: then git is asked.
+
+Nobody but wire writes below `refs/wire/`, and no reflog is kept there. Such a ref is set as git sets it: a lock file
+beside it, made with `O_EXCL`, is written, brought to disk and renamed to it. Whatever stands in the way of that is left
+to git, which does it or says why not.
 """
 
+import contextlib
 import os
 import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from wire.gitio import parse
+from wire.gitio.core import OWN_REFS, Core
 
 _NAME = re.compile(r"HEAD|refs(?:/[A-Za-z0-9_-][A-Za-z0-9._-]*)+", re.ASCII)
 _TARGET = re.compile(rb"ref: (refs/[\x21-\x7e]+)\n")
@@ -78,3 +88,69 @@ def _read_file(path: str) -> bytes:
         return b""
     finally:
         os.close(descriptor)
+
+
+class RefUpdate(NamedTuple):
+    """One step of a transaction: `new` None deletes; `old` None is unchecked, and empty means "not there yet"."""
+
+    name: str
+    new: str | None
+    old: str | None = None
+
+
+def update(core: Core, updates: Sequence[RefUpdate]) -> None:
+    """Change refs, all or none; see `Git.update_refs`."""
+    if _set_own(core, updates):
+        return
+    steps = []
+    for name, new, old in updates:
+        # To git an empty old value means any, and zeros mean none.
+        expected = "" if old is None else parse.object_id(old or "0" * len(new or ""))
+        if new is None:
+            steps.append(f"option no-deref\0delete {name}\0{expected}\0")
+        else:
+            steps.append(f"option no-deref\0update {name}\0{parse.object_id(new)}\0{expected}\0")
+    core.run("update-ref", "--stdin", "-z", input=os.fsencode("".join(steps)))
+
+
+def _set_own(core: Core, updates: Sequence[RefUpdate]) -> bool:
+    """Set refs of our own by their files; return whether that was done. Else git has to, from where things stand."""
+    wanted = {name: parse.object_id(new) for name, new, _ in updates if new is not None}
+    if len(wanted) < len(updates) or not all(
+        name.startswith(f"{OWN_REFS}/") and _NAME.fullmatch(name) for name in wanted
+    ):
+        return False
+    if os.path.isdir(os.path.join(core.git_dir, "reftable")) or core.read(list(wanted.values()), max_size=-1) is None:
+        return False
+    locks: list[str] = []
+    try:
+        for name, new in wanted.items():
+            lock = os.path.join(core.git_dir, f"{name}.lock")
+            descriptor = _lock(lock)
+            locks.append(lock)
+            try:
+                os.write(descriptor, new.encode("ascii") + b"\n")
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        if any(old is not None and resolve(core.git_dir, name) != old for name, _, old in updates):
+            return False
+        for lock in locks.copy():
+            os.rename(lock, lock.removesuffix(".lock"))
+            locks.remove(lock)
+    except OSError:
+        return False
+    finally:
+        for lock in locks:
+            with contextlib.suppress(OSError):
+                os.unlink(lock)
+    return True
+
+
+def _lock(path: str) -> int:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        return os.open(path, flags, 0o666)
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        return os.open(path, flags, 0o666)

@@ -13,14 +13,17 @@ def refs_below(git: Git, folder: str) -> dict[str, str]:
 
 
 def file_in(git: Git, commits: Iterable[str], path: str, *, max_size: int) -> dict[str, bytes | None]:
-    """Return what a file of each commit holds, in two children for all of them.
+    """Return what a file of each commit holds, in two children at most for all of them.
 
     None stands for what is no such file, larger than `max_size` bytes, or not there at all; nothing of it is read.
     """
     wanted = list(dict.fromkeys(parse.object_id(commit) for commit in commits))
     if not wanted:
         return {}
-    asked = "".join(f"{commit}:{parse.plain_path(path)}\n" for commit in wanted).encode()
+    names = [f"{commit}:{parse.plain_path(path)}" for commit in wanted]
+    if (told := git.read(names, max_size=max_size)) is not None:
+        return {commit: one.data if one.kind == "blob" else None for commit, one in zip(wanted, told, strict=True)}
+    asked = "".join(f"{name}\n" for name in names).encode()
     form = "--batch-check=%(objectname) %(objecttype) %(objectsize)"
     listed = git.run("cat-file", form, "--buffer", input=asked).stdout.decode("ascii", "replace").split("\n")
     blobs = {}
