@@ -18,7 +18,7 @@ from wire.daemon.shape import (
     segment_path,
     trust_path,
 )
-from wire.gitio import Change, Drop, Git, Put, RefUpdate, blob_id
+from wire.gitio import Change, Drop, Git, Put, blob_id
 from wire.keys.trust import Chain
 from wire.protocol.chain import Position, lines_of, place
 from wire.protocol.line import parse
@@ -222,9 +222,9 @@ class Accepted:
             for path, change in there.items()
         )
 
-    def adopt(self, tip: str, ref: str) -> None:
-        """Take a tip whose tree is exactly the accepted one as the accepted commit, and move `REF` and `ref` to it."""
-        self._git.update_refs([RefUpdate(name, tip) for name in (REF, ref)])
+    def adopt(self, tip: str) -> None:
+        """Take a tip whose tree is exactly the accepted one as the accepted commit, and move `REF` to it."""
+        self._git.update_ref(REF, tip)
         self._become(tip)
 
     def commit_changes(self, *, on: str | None = None, message: str = "accepted", also: Sequence[str] = ()) -> str:

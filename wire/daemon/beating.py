@@ -157,9 +157,10 @@ def push(site: Site, pin: Pin, beats: Sequence[Beat], refspec: str | None = None
     Raises:
         GitFailed: nothing could be pushed.
     """
-    ledger = Ledger.load(site.places)
-    ledger.tried |= {beat.agent: beat.commit for beat in beats}
-    ledger.save()
+    if beats:
+        ledger = Ledger.load(site.places)
+        ledger.tried |= {beat.agent: beat.commit for beat in beats}
+        ledger.save()
     results = _pushed(site, pin, beats, refspec)
     raced = [beat for beat in beats if beat.ref in results and results[beat.ref].status == "race"]
     if raced:

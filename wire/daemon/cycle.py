@@ -34,7 +34,7 @@ from wire.daemon.taking import take
 from wire.daemon.tidy import tidied
 from wire.daemon.transport import shows
 from wire.daemon.verify import Verifier
-from wire.daemon.views import note, refresh
+from wire.daemon.views import Notes, refresh
 from wire.daemon.wasread import was_read
 from wire.gitio import Change, GitFailed, Kind
 from wire.keys.trust import Chain
@@ -100,6 +100,7 @@ class _Cycle:
         self.blobs = site.blobs
         self.accepted = site.accepted(self.pin)
         self.report = Report(locked=tuple(self.signers.keys() - able(self.signers)))
+        self.notes = Notes(site, self.chain.wire)
         self.findings: list[Finding] = []
         self._ready: tuple[str, str] | None = None
         for agent, why in self.unusable.items():
@@ -132,8 +133,10 @@ class _Cycle:
             self._failed(error)
         else:
             end_remote(self.site.places)
-        if not self.site.lasting and self.report.tip is not None and self.report.frozen is None:
+        finally:
+            self.findings += self.notes.write()
             self._raise()
+        if not self.site.lasting and self.report.tip is not None and self.report.frozen is None:
             self.pin, raised = tidied(self.site, self.pin, self.pin.verified or self.report.tip)
             self.report.raised += raised
         return self.report
@@ -346,6 +349,7 @@ class _Cycle:
         if reason is not None:
             raise RaceLost(reason)
         self.report.pushed_at = time.time()
+        self.findings += self.notes.write()
 
     def beat(self) -> int:
         """Publish the presences that are due."""
@@ -405,8 +409,7 @@ class _Cycle:
         moved = tip is not None and tip != before.verified
         if tip is not None and changes is not None and self.accepted.equals(changes):
             if tip != self.accepted.commit:
-                self.accepted.adopt(tip, VERIFIED_REF)
-                moved = False
+                self.accepted.adopt(tip)
         elif self.accepted.dirty:
             self._commit(ends_after, ours=tip is None)
         self.findings += refresh(site, self.accepted, site.local(self.chain), ends_after, ends.keys())
@@ -420,7 +423,7 @@ class _Cycle:
             site.save(self.pin)
         if tip is not None and moved:
             site.git.update_ref(VERIFIED_REF, tip)
-        self.findings += note(site, self.chain.wire, before.accepted, self.pin, new)
+        self.findings += self.notes.take(before.accepted, self.pin, new, later=tip is None)
 
     def _commit(self, ends: Mapping[str, Position], *, ours: bool) -> None:
         """Write the accepted bytes; where they are the verified tip and lines of ours, as what we are about to push."""

@@ -60,6 +60,7 @@ class Site:
     ears: Ears = field(default_factory=Ears)
     asked: set[str] = field(default_factory=set)
     lasting: bool = False
+    chain: Chain | None = None
 
     @classmethod
     def open(cls, settings: Settings, config: WireConfig, *, lasting: bool = False) -> "Site":
@@ -154,7 +155,7 @@ class Site:
         Raises:
             TrustError: reason `trust-corrupt`: it does not hold, or is not the one that is pinned. Fail closed.
         """
-        chain = trustfiles.read(self.places.trust_dir)
+        self.chain = chain = trustfiles.read(self.places.trust_dir, self.chain)
         if not chain.passes(pin.trust_version, bytes.fromhex(pin.trust_hash)):
             raise TrustError(
                 f"the trust in {self.places.trust_dir} ends at version {chain.newest.reference}, "

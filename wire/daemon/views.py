@@ -90,6 +90,27 @@ def _is_blob(site: Site, path: str, tag: str | None, oid: str | None) -> bool:
     return True
 
 
+class Notes:
+    """What is to be noted of accepted lines: at once for those that others may see now, after the push for our own."""
+
+    def __init__(self, site: Site, wire: str) -> None:
+        self._site = site
+        self._wire = wire
+        self._due: list[tuple[Mapping[str, Position], Pin, Mapping[str, Sequence[Line]]]] = []
+
+    def take(
+        self, before: Mapping[str, Position], pin: Pin, new: Mapping[str, Sequence[Line]], *, later: bool
+    ) -> list[Finding]:
+        """Note what was accepted, or keep it for `write`; see `note`."""
+        self._due.append((before, pin, new))
+        return [] if later else self.write()
+
+    def write(self) -> list[Finding]:
+        """Note everything that was kept, and return what troubled that."""
+        due, self._due = self._due, []
+        return [finding for one in due for finding in note(self._site, self._wire, *one)]
+
+
 def note(
     site: Site, wire: str, before: Mapping[str, Position], pin: Pin, new: Mapping[str, Sequence[Line]]
 ) -> list[Finding]:

@@ -98,9 +98,13 @@ class RefUpdate(NamedTuple):
     old: str | None = None
 
 
-def update(core: Core, updates: Sequence[RefUpdate]) -> None:
-    """Change refs, all or none; see `Git.update_refs`."""
-    if _set_own(core, updates):
+def update(core: Core, updates: Sequence[RefUpdate], *, made: bool = False) -> None:
+    """Change refs, all or none; see `Git.update_refs`.
+
+    Args:
+        made: what they are to name was just made here, and is there.
+    """
+    if _set_own(core, updates, made):
         return
     steps = []
     for name, new, old in updates:
@@ -113,14 +117,16 @@ def update(core: Core, updates: Sequence[RefUpdate]) -> None:
     core.run("update-ref", "--stdin", "-z", input=os.fsencode("".join(steps)))
 
 
-def _set_own(core: Core, updates: Sequence[RefUpdate]) -> bool:
+def _set_own(core: Core, updates: Sequence[RefUpdate], made: bool) -> bool:
     """Set refs of our own by their files; return whether that was done. Else git has to, from where things stand."""
     wanted = {name: parse.object_id(new) for name, new, _ in updates if new is not None}
     if len(wanted) < len(updates) or not all(
         name.startswith(f"{OWN_REFS}/") and _NAME.fullmatch(name) for name in wanted
     ):
         return False
-    if os.path.isdir(os.path.join(core.git_dir, "reftable")) or core.read(list(wanted.values()), max_size=-1) is None:
+    if os.path.isdir(os.path.join(core.git_dir, "reftable")):
+        return False
+    if not made and core.read(list(dict.fromkeys(wanted.values())), max_size=-1) is None:
         return False
     locks: list[str] = []
     try:
