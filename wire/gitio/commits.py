@@ -46,7 +46,7 @@ def write(
             object_format=object_format(),
         )
         if made is not None:
-            refs.update(core, [RefUpdate(name, made) for name in names], made=True)
+            refs.update(core, [RefUpdate(name, made, durable=name == names[0]) for name in names], made=True)
             return made
     data = fastimport.stream(
         names[0],

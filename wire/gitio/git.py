@@ -381,7 +381,7 @@ class Git:
             reset_tree: start with no files, whatever `base` says.
             author: name and address, where they are not the object's identity.
             when: seconds of the epoch; now unless given.
-            also: further local refs that are put at the commit.
+            also: further local refs that are put at the commit; a loss of power may take these back.
         """
         tree = None
         if base is not None and not reset_tree and (not parents or parents[0] != base):

@@ -171,17 +171,30 @@ class _Child:
 
     def ask(self, names: Sequence[str], max_size: int, deadline: float, wanted: Callable[[], bool]) -> list[Object]:
         self._wanted = wanted
+        if len(names) == 1 and max_size >= 0:
+            return [self._whole(names[0], max_size, deadline)]
         self._say(b"".join(b"info %s\n" % os.fsencode(name) for name in names))
         told = [self._header(deadline) for _ in names]
         if sum(size for _, _, size in told if size <= max_size) > TOTAL_MAX:
             raise _Odd
         return [Object(*about, self._content(about, deadline) if about[2] <= max_size else None) for about in told]
 
+    def _whole(self, name: str, max_size: int, deadline: float) -> Object:
+        """Ask for one object without asking for its size first; one that is too large ends the talk."""
+        self._say(b"contents %s\n" % os.fsencode(name))
+        about = self._header(deadline)
+        if about[2] > min(max_size, TOTAL_MAX):
+            raise _Odd
+        return Object(*about, self._body(about[2], deadline))
+
     def _content(self, about: tuple[str, str, int], deadline: float) -> bytes:
         oid, _, size = about
         self._say(b"contents %s\n" % oid.encode("ascii"))
         if self._header(deadline) != about:
             raise _Odd
+        return self._body(size, deadline)
+
+    def _body(self, size: int, deadline: float) -> bytes:
         while len(self._buffer) <= size:
             self._hear(deadline)
         data = bytes(self._buffer[:size])

@@ -91,11 +91,15 @@ def _read_file(path: str) -> bytes:
 
 
 class RefUpdate(NamedTuple):
-    """One step of a transaction: `new` None deletes; `old` None is unchecked, and empty means "not there yet"."""
+    """One step of a transaction: `new` None deletes; `old` None is unchecked, and empty means "not there yet".
+
+    Of one that is not `durable` a loss of power may leave anything; see `Git.clear_broken`.
+    """
 
     name: str
     new: str | None
     old: str | None = None
+    durable: bool = True
 
 
 def update(core: Core, updates: Sequence[RefUpdate], *, made: bool = False) -> None:
@@ -107,7 +111,7 @@ def update(core: Core, updates: Sequence[RefUpdate], *, made: bool = False) -> N
     if _set_own(core, updates, made):
         return
     steps = []
-    for name, new, old in updates:
+    for name, new, old, _ in updates:
         # To git an empty old value means any, and zeros mean none.
         expected = "" if old is None else parse.object_id(old or "0" * len(new or ""))
         if new is None:
@@ -119,7 +123,7 @@ def update(core: Core, updates: Sequence[RefUpdate], *, made: bool = False) -> N
 
 def _set_own(core: Core, updates: Sequence[RefUpdate], made: bool) -> bool:
     """Set refs of our own by their files; return whether that was done. Else git has to, from where things stand."""
-    wanted = {name: parse.object_id(new) for name, new, _ in updates if new is not None}
+    wanted = {name: parse.object_id(new) for name, new, *_ in updates if new is not None}
     if len(wanted) < len(updates) or not all(
         name.startswith(f"{OWN_REFS}/") and _NAME.fullmatch(name) for name in wanted
     ):
@@ -130,16 +134,17 @@ def _set_own(core: Core, updates: Sequence[RefUpdate], made: bool) -> bool:
         return False
     locks: list[str] = []
     try:
-        for name, new in wanted.items():
+        for name, new, _, durable in updates:
             lock = os.path.join(core.git_dir, f"{name}.lock")
             descriptor = _lock(lock)
             locks.append(lock)
             try:
-                os.write(descriptor, new.encode("ascii") + b"\n")
-                os.fsync(descriptor)
+                os.write(descriptor, f"{new}\n".encode("ascii"))
+                if durable:
+                    os.fsync(descriptor)
             finally:
                 os.close(descriptor)
-        if any(old is not None and resolve(core.git_dir, name) != old for name, _, old in updates):
+        if any(old is not None and resolve(core.git_dir, name) != old for name, _, old, _ in updates):
             return False
         for lock in locks.copy():
             os.rename(lock, lock.removesuffix(".lock"))

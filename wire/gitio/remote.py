@@ -42,6 +42,8 @@ _FETCH = (
     "--no-show-forced-updates",
     "--no-progress",
 )
+# Refs in quarantine need not outlive a loss of power: the next fetch sets them again. Objects are another matter.
+_QUARANTINE = (("core.fsync", "loose-object,pack,pack-metadata"),)
 _TIPS_ONLY = ("--depth=1", "--filter=blob:none")
 _PUSH = (
     "push",
@@ -76,7 +78,7 @@ class Remotes:
         for refspec in refspecs:
             if ":" not in refspec:
                 raise ValueError(f"a refspec without its destination: {refspec!r}")
-        with self._reaching(remote) as link:
+        with self._reaching(remote, _QUARANTINE) as link:
             args = [*_FETCH, *(_TIPS_ONLY if tips_only else ()), "--", link.url, *refspecs]
             ended = self._core.spawn(args, timeout=timeout, max_file=max_bytes, env=link.env, pass_fds=link.fds)
             link.judge(args, ended)
@@ -157,7 +159,7 @@ class Remotes:
         return ended.stdout
 
     @contextlib.contextmanager
-    def _reaching(self, remote: str) -> Iterator["_Link"]:
+    def _reaching(self, remote: str, settings: Sequence[tuple[str, str]] = ()) -> Iterator["_Link"]:
         if not remote or remote.startswith("-"):
             raise ValueError("no remote")
         self._core.secrets.update(classify.secrets_of(remote))
@@ -166,7 +168,7 @@ class Remotes:
         except ValueError as e:
             raise GitFailed(str(e), kind=Kind.AUTH, next_step="write the remote's URL without them") from e
         socket = None
-        env = {**access.variables, **self._core.settings(access.settings)}
+        env = {**access.variables, **self._core.settings((*access.settings, *settings))}
         agent = self._agent(remote)
         if agent is not None:
             env[sshagent.NAME] = agent
