@@ -15,7 +15,7 @@ import pytest
 from support import gitcmd, procs
 from support.clones import MB, OUT, commit
 from support.waiting import eventually
-from wire.gitio import Drop, Git, GitFailed, Kind, Put, RefUpdate, blob_id, file_in, reader
+from wire.gitio import Drop, Git, GitFailed, Kind, Put, RefUpdate, blob_id, file_in, limits, reader
 from wire.gitio.child import Runner
 
 WHO = ("somebody", "somebody@wire.invalid")
@@ -313,3 +313,33 @@ def test_a_full_disk_is_told_by_git_and_leaves_nothing(lasting, monkeypatch):
     made = commit(quick, first, Put(b"b", b"1" * MB))
     assert quick.resolve(OUT) == made, "git had the space, and made it"
     assert not list(Path(quick.git_dir).rglob("tmp_wire_*"))
+
+
+def test_a_limit_reaches_what_was_started_before_it(tmp_path, environ):
+    """However late a limit is set, it holds for the child, its children, and what these start later."""
+    ready, go = tmp_path / "ready", tmp_path / "go"
+    os.mkfifo(go)
+    write = "head -c 300000 /dev/zero >"
+    inner = f'touch {ready}; read line <{go}; {write} {tmp_path}/inner; sh -c "{write} {tmp_path}/later"; :'
+    outer = f"(sh -c '{inner}'; :) & wait; {write} {tmp_path}/outer; ulimit -c"
+    process = subprocess.Popen(["sh", "-c", outer], env=environ, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    eventually(ready.exists)
+    limits.limit(process.pid, max_file=100_000)
+    go.write_text("now\n")
+    told, _ = process.communicate(timeout=20)
+    assert told.split() == [b"0"]
+    assert {name: (tmp_path / name).stat().st_size for name in ("inner", "later", "outer")} == {
+        "inner": 100_000,
+        "later": 100_000,
+        "outer": 100_000,
+    }
+    limits.limit(process.pid, max_file=1)  # it is gone
+
+
+def test_where_limits_cannot_be_set_from_outside_a_shell_sets_them(git, new_git, remote, monkeypatch):
+    monkeypatch.setattr("wire.gitio.core.can_limit", lambda: False)
+    large = commit(git, None, Put(b"a", random.Random(1).randbytes(2 * MB)))
+    git.push(remote.url, f"{large}:refs/heads/main")
+    with pytest.raises(GitFailed) as failed:
+        new_git("spark").fetch(remote.url, ["+refs/heads/main:refs/wire/incoming"], max_bytes=MB)
+    assert failed.value.kind is Kind.TOO_LARGE

@@ -28,7 +28,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Literal, NamedTuple
 
-from wire.gitio import groups
+from wire.gitio import groups, limits
 
 if TYPE_CHECKING:
     from git.cmd import Git as GitCommand
@@ -98,6 +98,7 @@ class Runner:
         max_output: int | None = None,
         sink: Callable[[bytes], bool] | None = None,
         pass_fds: Sequence[int] = (),
+        max_file: int | None = None,
     ) -> Ended:
         """Run `argv` and return how it ended.
 
@@ -107,6 +108,7 @@ class Runner:
             input: bytes for its standard input, which is `/dev/null` otherwise.
             max_output: bytes of standard output after which it is ended.
             sink: takes each piece of standard output instead of it being collected; False ends the child.
+            max_file: bytes beyond which it and all that it starts may write no file; see `limits`.
 
         Raises:
             NotStarted: the program or the folder cannot be used.
@@ -121,6 +123,8 @@ class Runner:
             try:
                 process = self._start(argv, environment, input is not None, pass_fds)
                 try:
+                    if max_file is not None:
+                        limits.limit(process.pid, max_file=max_file)
                     return self._converse(process, input or b"", time.monotonic() + timeout, max_output, sink)
                 except BaseException:
                     self._end(process)

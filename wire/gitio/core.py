@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from wire.gitio import classify, environment
 from wire.gitio.child import Cut, Ended, NotStarted, Runner
 from wire.gitio.classify import GitFailed, Kind
+from wire.gitio.limits import can_limit
 from wire.gitio.reader import Object, Reader
 
 if TYPE_CHECKING:
@@ -130,7 +131,8 @@ class Core:
             )
         argv = [self.program("git"), *([] if homeless else self._where), *args]
         blocks = max(1, max_file // _BLOCK) if max_file is not None else None
-        if blocks is not None:
+        outside = can_limit()
+        if blocks is not None and not outside:
             argv = ["/bin/sh", "-c", _CAPPED, str(blocks), *argv]
         runner = self._homeless if homeless else self._runner
         began = time.time()
@@ -143,6 +145,7 @@ class Core:
                 max_output=max_output,
                 sink=sink,
                 pass_fds=tuple(pass_fds),
+                max_file=blocks * _BLOCK if blocks is not None and outside else None,
             )
         except NotStarted as e:
             raise GitFailed(str(e), kind=Kind.GIT_MISSING) from e
