@@ -193,14 +193,17 @@ class Worker(threading.Thread):
 
     def _wait(self) -> str:
         """Return, in a word, why a round is due now."""
-        why = "time"
+        why, rang = "time", False
         while not self._stopping.is_set():
             now = time.monotonic()
             # Cleared before the looks: whatever comes after them rings again.
             self._bell.clear()
             if asked := self._take_request(now):
                 why = asked
-            self._arm()
+            # What rang is looked at first; nothing is waited for before the folders that came are watched.
+            armed, rang = not rang, False
+            if armed:
+                self._arm()
             if self._eyes.look():
                 self._cadence.stirred(now)
                 why = "lines"
@@ -213,6 +216,8 @@ class Worker(threading.Thread):
                 if why == "lines" and self._pressed:
                     self._gather()
                 return why
+            if not armed:
+                continue
             if self._eyes.presence_moved():
                 self._cadence.stir_gently(now, PRESENCE_SECONDS)
             if self._untidy.due <= now:
@@ -224,7 +229,7 @@ class Worker(threading.Thread):
                 self._beat_alone(now)
                 continue
             self._promise = now + pause + SLACK_SECONDS
-            self._bell.wait(pause)
+            rang = self._bell.wait(pause)
         return why
 
     def _beat_in(self, now: float) -> float:

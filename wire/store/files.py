@@ -201,14 +201,18 @@ def _name_holder(path: str) -> None:
     try:
         note = os.open(
             os.path.join(path, HOLDER),
-            os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC,
+            os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC,
             0o600,
         )
     except OSError:
         return  # a courtesy only: a full disk must not cost us the lock
     try:
         with suppress(OSError):
-            os.write(note, b"%d\n" % os.getpid())
+            mine = b"%d\n" % os.getpid()
+            # Some file systems bring a file to disk that was emptied and written anew; who held it last need not.
+            if os.pread(note, 32, 0) != mine:
+                os.ftruncate(note, 0)
+                os.pwrite(note, mine, 0)
     finally:
         os.close(note)
 
