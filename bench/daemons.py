@@ -47,7 +47,7 @@ def latency() -> Iterator[Figure]:
         f"two daemons, hot, default configuration; {MESSAGES} messages, each after one floor, "
         "from the return of `wire send` to the line out of `wire tail -f --json`"
     )
-    for name, part, target in (("latency-p50", 0.5, 3), ("latency-p95", 0.95, 6)):
+    for name, part, target in (("latency-p50", 0.5, 1.5), ("latency-p95", 0.95, 5)):
         value = percentile(tuple(after), part)
         yield Figure(
             name,

@@ -57,6 +57,7 @@ class Core:
         quarantine: see `Git`.
 
     Attributes:
+        fetching: settings for a fetch.
         lingers: whether a child that stays may be used for reading little things.
     """
 
@@ -76,8 +77,10 @@ class Core:
         self.identity = identity
         self.timeout = timeout
         self.secrets: set[str] = set()
+        extra = dict(extra_config)
+        self.fetching = [(key, value) for key, value in environment.FETCHING if key not in extra]
         self._environment = {
-            **environment.hardened(environ, self.git_dir, identity, extra_config),
+            **environment.hardened(environ, self.git_dir, identity, extra.items()),
             **(quarantine or {}),
         }
         self._where = [f"--git-dir={self.git_dir}", *([f"--work-tree={work_tree}"] if work_tree else [])]

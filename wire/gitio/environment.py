@@ -105,19 +105,10 @@ SETTINGS: tuple[tuple[str, str], ...] = (
     ("repack.updateServerInfo", "false"),
     ("repack.useDeltaIslands", "false"),
     ("repack.writeBitmaps", "false"),
-    # Small packs instead of loose objects: fewer fsyncs per commit, and the size cap holds for a whole fetch.
+    # Small packs instead of loose objects: fewer fsyncs per commit.
     ("fastimport.unpackLimit", "0"),
-    ("fetch.unpackLimit", "1"),
-    ("fetch.fsckObjects", "true"),
     ("transfer.fsckObjects", "true"),
-    *((f"fetch.fsck.{problem}", "ignore") for problem in TOLERATED),
     ("transfer.bundleURI", "false"),
-    ("fetch.negotiationAlgorithm", "default"),
-    ("fetch.prune", "false"),
-    ("fetch.pruneTags", "false"),
-    ("fetch.recurseSubmodules", "no"),
-    ("fetch.showForcedUpdates", "false"),
-    ("fetch.writeCommitGraph", "false"),
     ("submodule.recurse", "false"),
     ("push.default", "nothing"),
     ("push.followTags", "false"),
@@ -146,6 +137,23 @@ SETTINGS: tuple[tuple[str, str], ...] = (
     ("init.defaultRefFormat", "files"),
 )
 """Settings that every child gets, in the order of their reasons."""
+
+FETCHING: tuple[tuple[str, str], ...] = (
+    # Refs in quarantine need not outlive a loss of power: the next fetch sets them again. Objects are another matter.
+    ("core.fsync", "loose-object,pack,pack-metadata"),
+    # A pack, so that the size cap holds for the whole of a fetch.
+    ("fetch.unpackLimit", "1"),
+    ("fetch.fsckObjects", "true"),
+    *((f"fetch.fsck.{problem}", "ignore") for problem in TOLERATED),
+    ("fetch.negotiationAlgorithm", "default"),
+    ("fetch.prune", "false"),
+    ("fetch.pruneTags", "false"),
+    ("fetch.recurseSubmodules", "no"),
+    ("fetch.showForcedUpdates", "false"),
+    ("fetch.writeCommitGraph", "false"),
+)
+"""Settings that a fetch gets on top. git looks each one up among all, and again in whatever it starts: who does not
+fetch is better off without them."""
 
 _FIXED = {
     "LC_ALL": "C",

@@ -42,8 +42,6 @@ _FETCH = (
     "--no-show-forced-updates",
     "--no-progress",
 )
-# Refs in quarantine need not outlive a loss of power: the next fetch sets them again. Objects are another matter.
-_QUARANTINE = (("core.fsync", "loose-object,pack,pack-metadata"),)
 _TIPS_ONLY = ("--depth=1", "--filter=blob:none")
 _PUSH = (
     "push",
@@ -78,7 +76,7 @@ class Remotes:
         for refspec in refspecs:
             if ":" not in refspec:
                 raise ValueError(f"a refspec without its destination: {refspec!r}")
-        with self._reaching(remote, _QUARANTINE) as link:
+        with self._reaching(remote, self._core.fetching) as link:
             args = [*_FETCH, *(_TIPS_ONLY if tips_only else ()), "--", link.url, *refspecs]
             ended = self._core.spawn(args, timeout=timeout, max_file=max_bytes, env=link.env, pass_fds=link.fds)
             link.judge(args, ended)
