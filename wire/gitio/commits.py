@@ -43,7 +43,7 @@ def write(
             who=who,
             message=said,
             changes=changes,
-            object_format=object_format(),
+            object_format=_format_of((*parents, start or "")) or object_format(),
         )
         if made is not None:
             refs.update(core, [RefUpdate(name, made, durable=name == names[0]) for name in names], made=True)
@@ -65,3 +65,8 @@ def write(
     if its_tree is not None:
         trees.learn_head(commit, Head(its_tree, tuple(parents)))
     return commit
+
+
+def _format_of(ids: Sequence[str]) -> str | None:
+    """Return the hash that ids are written in; None where there is none."""
+    return next(("sha256" if len(oid) == 64 else "sha1" for oid in ids if oid), None)
