@@ -212,10 +212,7 @@ class _Cycle:
     # Fetch and verify.
 
     def _fetch(self, pushed: str | None = None) -> str | None:
-        """Fetch into the quarantine ref and return the tip, or None when the remote has no such branch (step 1).
-
-        What was `pushed` just now need not be fetched where the remote is at hand and shows it.
-        """
+        """Fetch into the quarantine ref and return the tip, None for no such branch (step 1); `pushed`: see `shows`."""
         if pushed is not None and shows(self.pin.remote, self.pin.branch, pushed):
             self.report.fetched = True
             return pushed

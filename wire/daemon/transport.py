@@ -88,7 +88,10 @@ def glance(path: str, branch: str) -> str | None:
 
 
 def shows(remote: str, branch: str, commit: str) -> bool:
-    """Return whether a remote on this machine shows a commit at a branch; False where its files do not tell."""
+    """Return whether a remote on this machine shows a commit at a branch; False where its files do not tell.
+
+    What was pushed just now, and git says is there, need not be fetched where this shows it.
+    """
     path = of(remote).path
     return path is not None and glance(path, branch) == commit
 
