@@ -212,7 +212,7 @@ def _name_holder(path: str) -> None:
             # Some file systems bring a file to disk that was emptied and written anew; who held it last need not.
             if os.pread(note, 32, 0) != mine:
                 os.ftruncate(note, 0)
-                os.pwrite(note, mine, 0)
+                os.write(note, mine)
     finally:
         os.close(note)
 
