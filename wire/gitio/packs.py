@@ -10,12 +10,14 @@ pack, since its name is the hash of its content.
 """
 
 import contextlib
-import hashlib
 import os
 import struct
 import zlib
 from itertools import accumulate
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import hashlib
 
 _KINDS = {"commit": 1, "tree": 2, "blob": 3}
 _QUICK = 1
@@ -93,6 +95,8 @@ class Packed:
         return index + self._hash(index).digest()
 
     def _hash(self, data: bytes) -> "hashlib._Hash":
+        import hashlib  # a host's hook writes nothing, and can do without
+
         if self._format == "sha256":
             return hashlib.sha256(data)
         return hashlib.sha1(data, usedforsecurity=False)
