@@ -15,7 +15,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from wire.store.paths import Settings
-from wire.verbs import policing, proposing, rooting
+from wire.verbs import forking, policing, proposing, rooting
+from wire.verbs.forking import Followed, Fork
 from wire.verbs.here import Here
 from wire.verbs.proposing import Decided, Draft, Listed, Pending
 from wire.verbs.rooting import RootKey
@@ -76,10 +77,5 @@ class Trust:
         """Set how many roots must sign a change of the trust."""
         return rooting.threshold(self.here, count, confirm=confirm or (lambda _: True))
 
-    def policy(self) -> Mapping[str, Any]:
-        """Return what senders are asked for: `encrypt`, `required` or `optional`."""
-        return policing.current(self.here)
-
-    def set_encrypt(self, value: str, *, confirm: Callable[[Draft], bool] | None = None) -> Decided:
-        """Say whether senders are to close their letters: `required` or `optional`."""
-        return policing.set_encrypt(self.here, value, confirm=confirm or (lambda _: True))
+from wire.verbs import forking, policing, proposing, rooting
+from wire.verbs.forking import Followed, Fork

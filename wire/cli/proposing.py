@@ -59,9 +59,17 @@ def say_proposed(one: "Pending") -> None:
 @click.pass_context
 def pending(ctx: click.Context, as_json: bool) -> None:
     """List the changes of the trust that wait for signatures, and what each would do."""
+    from wire.cli.forking import fork_json, say_fork
     from wire.governing import Trust
 
-    listed = Trust(wire_of(ctx).here).pending()
+    trust = Trust(wire_of(ctx).here)
+    listed = trust.pending()
+    forks = [one for one in trust.forks() if not one.decided]
+    for two in forks:
+        if as_json:
+            say_json({"fork": fork_json(two)})
+        else:
+            say_fork(two)
     for one in listed.proposals:
         if as_json:
             say_json(proposal_json(one))
@@ -74,7 +82,7 @@ def pending(ctx: click.Context, as_json: bool) -> None:
         warn(f"this is what was known before: {safe(listed.failure.message)}")
         flush()
         leave(listed.failure.exit_status)
-    if not listed.proposals and not as_json:
+    if not listed.proposals and not forks and not as_json:
         say("nothing waits for signatures")
 
 

@@ -6,6 +6,7 @@ import click
 
 from wire.cli.common import choosing, json_option, wire_of
 from wire.cli.console import flush, leave, safe, say, say_json, warn
+from wire.cli.forking import follow, fork_json, say_fork
 from wire.cli.passphrasing import passphrase
 from wire.cli.policy import policy
 from wire.cli.proposing import pending, propose, say_proposed, sign, with_proposal
@@ -28,9 +29,11 @@ def trust() -> None:
 @click.pass_context
 def show(ctx: click.Context, as_json: bool) -> None:
     """Show the trust in force: the checkpoint to give to others, agents, keys and groups."""
+    from wire.governing import Trust
     from wire.keys.roots import names as root_names
 
-    newest = wire_of(ctx).trust().newest
+    wire = wire_of(ctx)
+    newest, forks = wire.trust().newest, Trust(wire.here).forks()
     agents: dict[str, Any] = {
         agent.name: {
             "role": agent.role,
@@ -52,6 +55,7 @@ def show(ctx: click.Context, as_json: bool) -> None:
                 "root_names": names,
                 "agents": agents,
                 "groups": groups,
+                "forks": [fork_json(one) for one in forks],
             }
         )
         return
@@ -67,6 +71,8 @@ def show(ctx: click.Context, as_json: bool) -> None:
                 say(f"    {key['words']}")
     for name, members in groups.items():
         say(f"group {name}: {', '.join(members)}")
+    for two in forks:
+        say_fork(two)
 
 
 @trust.command("requests")
@@ -147,7 +153,7 @@ def approve(ctx: click.Context, name: str, fingerprint: tuple[str, ...], option:
         say(f"{done.name} is enrolled with {done.fingerprint}; checkpoint {done.checkpoint}")
 
 
-for command in (revoke, pending, sign, propose, root, policy):
+for command in (revoke, pending, sign, propose, root, policy, follow):
     trust.add_command(command)
 
 

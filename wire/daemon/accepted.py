@@ -156,6 +156,18 @@ class Accepted:
         if ATTRIBUTES_PATH not in known:
             self.put(ATTRIBUTES_PATH, ATTRIBUTES)
 
+    def replace_trust(self, chain: Chain, since: int) -> None:
+        """Set the versions from a number on, and take away those that the chain does not have."""
+        for document, signatures in zip(chain.documents[since - 1 :], chain.signatures[since - 1 :], strict=True):
+            self.put(trust_path(document.version), document.raw)
+            self.put(f"{trust_path(document.version)}.sig", signatures)
+        known, version = self.oids(), chain.newest.version + 1
+        while trust_path(version) in known:
+            self.put(trust_path(version), None)
+            self.put(f"{trust_path(version)}.sig", None)
+            version += 1
+        self.put(NEWEST_TRUST_PATH, chain.newest.raw)
+
     def cut(self, channel: str, end: Position, keep: Position) -> bytes:
         """Take back everything of a channel after `keep`; return the bytes that were cut."""
         cut = []

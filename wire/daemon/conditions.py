@@ -6,7 +6,7 @@ from wire.daemon.judged import Judged
 from wire.daemon.report import TROUBLE
 from wire.gitio import GitFailed, Kind
 from wire.keys.trust import Chain
-from wire.store import incidents
+from wire.store import incidents, trustforks
 from wire.store.incidents import Incident
 from wire.store.paths import WirePlaces
 
@@ -43,6 +43,13 @@ def branch_gone(branch: str, verified: str) -> Finding:
         {"old_tip": verified, "new_tip": None, "tip": "none"},
         subject="frozen",
     )
+
+
+def keep_other(places: WirePlaces, judged: Judged) -> None:
+    """Keep the other of two trust documents with one number, for a person to decide."""
+    if judged.other is not None:
+        newest = judged.other.newest
+        trustforks.keep(places, newest.version, newest.raw, judged.other.signatures[-1])
 
 
 def end_conditions(places: WirePlaces, judged: Judged, chain: Chain) -> None:

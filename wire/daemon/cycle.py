@@ -21,7 +21,7 @@ from wire.daemon import asked
 from wire.daemon.beating import Promise
 from wire.daemon.bounds import Bounds, View
 from wire.daemon.collect import collect
-from wire.daemon.conditions import branch_gone, end_conditions, end_remote, remote_failed
+from wire.daemon.conditions import branch_gone, end_conditions, end_remote, keep_other, remote_failed
 from wire.daemon.findings import Finding, raise_all
 from wire.daemon.judged import Before, Judged, forks_in_force
 from wire.daemon.pending import Pending
@@ -40,7 +40,7 @@ from wire.gitio import Change, GitFailed, Kind
 from wire.keys.trust import Chain
 from wire.protocol.chain import Position
 from wire.protocol.line import Line
-from wire.store import incidents
+from wire.store import incidents, trustforks
 from wire.store.files import utc_now
 from wire.store.pin import Frozen, replace
 
@@ -254,6 +254,7 @@ class _Cycle:
             published=pin.remote_seq,
             own=self.own,
             forks=pin.forks,
+            decided=trustforks.decided(self.site.places),
         )
         return Verifier(self.site.git, self.blobs, self.accepted, before, tip).judge()
 
@@ -264,6 +265,7 @@ class _Cycle:
             judged.findings += self.bounds.acks(judged.beyond, seen, tip)
             judged.findings += asked.look(self.site, judged.chain, judged.requests)
         self.findings += judged.findings
+        keep_other(self.site.places, judged)
         self.findings += self.pending.beat(judged.pending, tip, judged.unknown)
         if judged.frozen is not None:
             self.accepted = self.site.accepted(self.pin)
@@ -399,7 +401,7 @@ class _Cycle:
         site, before = self.site, self.pin
         self._raise()
         ends_after = {**before.accepted, **ends}
-        if tip is not None and self.chain.newest.version != before.trust_version:
+        if tip is not None and self.chain.newest.hash != before.trust_hash:
             self.pin = site.pin_trust(self.pin, self.chain)
         if self.accepted.commit is None:
             self.accepted.put_trust(self.chain)

@@ -10,6 +10,7 @@ from wire.gitio import Change
 from wire.keys.trust import ACTIVE, Chain
 from wire.protocol.chain import Position
 from wire.protocol.line import Line
+from wire.store.trustforks import Kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,7 @@ class Before:
         published: per own channel, the number of the last line that the verified commit carried.
         own: names of this machine's approved agents.
         forks: channels in which two valid lines claimed one place before, with the key that signed them.
+        decided: by number, trust documents that a person decided to follow where there are two.
     """
 
     chain: Chain
@@ -30,6 +32,7 @@ class Before:
     published: Mapping[str, int]
     own: frozenset[str]
     forks: Mapping[str, str]
+    decided: Mapping[int, Kept] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -46,6 +49,7 @@ class Judged:
         restore: own folders or trust files at the tip are not as they must be.
         forks: channels in which two valid lines claim one place, with the key that signed them.
         unknown: where the first of the lines of `pending` stands, per channel.
+        other: a chain that ends in another document than the one held, as validly signed, if the tip has one.
         cut: bytes of accepted lines that no longer count, per channel.
         beyond: by author and channel, acks of lines that the tip does not have.
         requests: object ids of what newcomers ask for, by file name.
@@ -62,6 +66,7 @@ class Judged:
     displaced: dict[str, bytes] = field(default_factory=dict)
     restore: bool = False
     forks: dict[str, str] = field(default_factory=dict)
+    other: Chain | None = None
     cut: dict[str, bytes] = field(default_factory=dict)
     beyond: dict[tuple[str, str], Said] = field(default_factory=dict)
     requests: dict[str, str] = field(default_factory=dict)

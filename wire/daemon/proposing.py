@@ -84,7 +84,7 @@ def offer(site: Site, chain: Chain, signer: Signer, raw: bytes, note: str, terms
     known = next((one for one in there if one.state is State.OPEN and _same(one, draft)), None)
     if known is not None:
         return sign(site, chain, known, signer)
-    earlier = signed_for(site, draft.version)
+    earlier = signed_for(site, chain.newest)
     if earlier is not None and earlier[0] != raw:
         raise already_signed(draft.version, sha256_hex(earlier[0]), draft.hash)
     others = [one for one in there if one.state is State.OPEN and (one.signed or one.proposal.by != signer.key_id)]
@@ -126,10 +126,10 @@ def sign(site: Site, chain: Chain, one: Weighed, signer: Signer) -> Standing:
     if elsewhere:
         # By this key, and not remembered here: a restored backup, or a copy of the key.
         raise already_signed(draft.version, elsewhere[0], proposal.hash)
-    earlier = signed_for(site, draft.version)
+    earlier = signed_for(site, chain.newest)
     line = earlier[1] if earlier is not None and earlier[0] == proposal.document else None
     line = line or sign_document(proposal.document, signer)
-    remember(site, draft.version, proposal.document, line)
+    remember(site, chain.newest, proposal.document, line)
     lines = {**one.signed, signer.key_id: line}
     again = proposals.parse(proposal.signed(lines.values()), wire=chain.wire, file_name=proposal.file_name)
     now = weigh(chain, again, utc_now())

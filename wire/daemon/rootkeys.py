@@ -1,8 +1,8 @@
-"""This machine's root key, and what it signed: never two documents for one number (PROTOCOL.md, "Succession").
+"""This machine's root key, and what it signed: never two documents for one base (PROTOCOL.md, "Succession").
 
-What is about to be signed is written down before anybody sees it, as `signed/000007.json` in the state folder of the
-wire, with this root's own signature beside it. It is never taken back: a signature that was handed out may turn up
-again at any time, and two documents of one number would split the wire.
+What is about to be signed is written down before anybody sees it, as `signed/000007.<32 hex of the base's hash>.json`
+in the state folder of the wire, with this root's own signature beside it. It is never taken back: a signature that was
+handed out may turn up again at any time, and two documents that follow one version would split the wire.
 """
 
 import os
@@ -10,7 +10,7 @@ import os
 from wire.daemon.site import Site
 from wire.errors import TrustError
 from wire.keys import keyfile
-from wire.keys.trust import file_name
+from wire.keys.trust import Document
 from wire.protocol.encoding import Signer, sha256_hex
 from wire.store.files import atomic_write, private_folder, read_bytes
 
@@ -29,25 +29,26 @@ def root_signer(site: Site, wire: str) -> Signer:
     return keyfile.load_for(root_path(site, wire), name="root", kind="root", wire=wire, environ=site.settings.environ)
 
 
-def signed_for(site: Site, version: int) -> tuple[bytes, bytes] | None:
-    """Return the document that this machine's root signed for a number, and the signature's line, if there is one."""
-    path = _path(site, version)
+def signed_for(site: Site, base: Document) -> tuple[bytes, bytes] | None:
+    """Return the document that this machine's root signed as the next of a version, and the signature's line."""
+    path = _path(site, base)
     raw, signature = read_bytes(path), read_bytes(f"{path}.sig")
     return None if raw is None or signature is None else (raw, signature)
 
 
-def remember(site: Site, version: int, raw: bytes, signature: bytes) -> None:
-    """Write down what is about to be signed for a number; refuse a second document for it.
+def remember(site: Site, base: Document, raw: bytes, signature: bytes) -> None:
+    """Write down what is about to be signed as the next of a version; refuse a second document for it.
 
     Raises:
         TrustError: reason `already-signed`.
     """
-    earlier = signed_for(site, version)
+    earlier = signed_for(site, base)
     if earlier is not None and earlier[0] != raw:
-        raise already_signed(version, sha256_hex(earlier[0]), sha256_hex(raw))
-    private_folder(os.path.dirname(_path(site, version)))
-    atomic_write(f"{_path(site, version)}.sig", signature)
-    atomic_write(_path(site, version), raw)
+        raise already_signed(base.version + 1, sha256_hex(earlier[0]), sha256_hex(raw))
+    path = _path(site, base)
+    private_folder(os.path.dirname(path))
+    atomic_write(f"{path}.sig", signature)
+    atomic_write(path, raw)
 
 
 def already_signed(version: int, signed: str, refused: str) -> TrustError:
@@ -66,5 +67,5 @@ def already_signed(version: int, signed: str, refused: str) -> TrustError:
     )
 
 
-def _path(site: Site, version: int) -> str:
-    return os.path.join(site.places.root, "signed", file_name(version))
+def _path(site: Site, base: Document) -> str:
+    return os.path.join(site.places.root, "signed", f"{base.version + 1:06d}.{base.hash[:32]}.json")

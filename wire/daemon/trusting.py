@@ -79,7 +79,7 @@ def _attempt(
     chain = fetched(site)
     signer = root_of(site, chain)
     version = chain.newest.version + 1
-    offered = signed_for(site, version)
+    offered = signed_for(site, chain.newest)
     if offered is not None and chain.judge(version, *offered).verdict is Verdict.NEXT:
         mine = offered[0] in signed
         subject = message if mine else "trust: signed earlier"
@@ -94,6 +94,6 @@ def _attempt(
         return Outcome(*proposing.offer(site, chain, signer, raw, message, terms))
     signatures = sign_document(raw, signer)
     extended = chain.extend(raw, signatures)
-    remember(site, extended.newest.version, raw, signatures)
+    remember(site, chain.newest, raw, signatures)
     signed.add(raw)
     return Outcome(publish(site, extended, message, drop))

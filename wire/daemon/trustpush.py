@@ -12,7 +12,8 @@ from typing import TypeVar
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from wire.daemon import asked, cycle
-from wire.daemon.shape import NEWEST_TRUST_PATH, Kind, classify, trust_path
+from wire.daemon.accepted import BLOB_MAX
+from wire.daemon.shape import NEWEST_TRUST_PATH, ROOT, Kind, classify, trust_path
 from wire.daemon.site import OUTGOING_REF, Site
 from wire.errors import RemoteError, TrustError
 from wire.gitio import Drop, Entry, Put
@@ -139,3 +140,32 @@ def asked_at(site: Site) -> list[Entry]:
 def proposals_at(site: Site) -> list[Entry]:
     """Return the proposals at the verified tip, whoever put them there."""
     return [one for one in asked_at(site) if classify(one.path).kind is Kind.PROPOSAL]
+
+
+def put_right(site: Site, since: int, message: str) -> bool:
+    """Let the tip show the trust in force from a version on, in place of what it shows; return whether it did not.
+
+    For a person who decided between two documents with one number; nothing else writes over one.
+
+    Raises:
+        Behind, RemoteError: as `push`.
+    """
+    pin = site.pin()
+    chain = site.trust(pin)
+    wanted = {NEWEST_TRUST_PATH.encode(): chain.newest.raw}
+    for document, signatures in zip(chain.documents[since - 1 :], chain.signatures[since - 1 :], strict=True):
+        path = trust_path(document.version).encode()
+        wanted |= {path: document.raw, path + b".sig": signatures}
+    there = {entry.path: entry.oid for entry in site.git.entries(pin.verified or "", ROOT)}
+    blobs = site.git.blobs([there[path] for path in wanted if path in there], max_size=BLOB_MAX)
+    changes = [Put(path, data=raw) for path, raw in wanted.items() if blobs.get(there.get(path, "")) != raw]
+    later = [
+        path.decode("ascii")
+        for path in there
+        if classify(path).kind in (Kind.TRUST, Kind.TRUST_SIGNATURES) and classify(path).number > chain.newest.version
+    ]
+    if not changes and not later:
+        return False
+    push(site, chain, changes, message, later)
+    fetched(site)
+    return True

@@ -9,6 +9,7 @@ from wire.daemon.accepted import Accepted, Blobs
 from wire.daemon.findings import WIRE, Finding
 from wire.daemon.judged import Before, Judged
 from wire.daemon.shape import Kind, Shape, trust_path
+from wire.errors import TrustError
 from wire.gitio import Change
 from wire.keys.trust import ACTIVE, Chain, Verdict
 from wire.protocol.chain import Position, lines_of
@@ -31,6 +32,7 @@ class TrustSteps:
         self, blobs: Blobs, accepted: Accepted, before: Before, judged: Judged, find: Callable[..., Finding]
     ) -> None:
         self.missing: list[str] = []
+        self._followed = 0
         self._blobs = blobs
         self._accepted = accepted
         self._before = before
@@ -40,6 +42,7 @@ class TrustSteps:
     def versions(self, shaped: Iterable[tuple[Change, Shape]]) -> None:
         """Step 4: take over the versions that follow, and say what is wrong with the others."""
         judged = self._judged
+        self._follow()
         by_kind: dict[Kind, dict[int, Change]] = {kind: {} for kind in TRUST_KINDS}
         for change, shape in shaped:
             by_kind[shape.kind][shape.number] = change
@@ -59,11 +62,17 @@ class TrustSteps:
             if not raw and held:
                 lost[version] = "is gone from the remote"
                 continue
+            if not raw and not signed and self._followed:
+                continue  # of the line that is not followed any more, and gone from the tip
             judgement = judged.chain.judge(version, raw or b"", signed or b"")
             if judgement.verdict is Verdict.NEXT and judgement.chain is not None:
                 judged.chain = judgement.chain
-                self._accepted.put_trust(judged.chain)
+                if self._followed:
+                    self._accepted.replace_trust(judged.chain, self._followed)
+                else:
+                    self._accepted.put_trust(judged.chain)
             elif judgement.verdict is Verdict.FORK:
+                judged.other = judgement.chain
                 self._find(
                     Code.TRUST_FORK,
                     WIRE,
@@ -87,6 +96,20 @@ class TrustSteps:
                 )
         self._lost(lost)
         self._newest_copy(by_kind[Kind.NEWEST_TRUST].get(0))
+
+    def _follow(self) -> None:
+        """Take the documents that a person decided to follow in place of those held, with what follows at the tip."""
+        judged = self._judged
+        for version, one in sorted(self._before.decided.items()):
+            held = judged.chain.at(version)
+            if held is None or held.raw == one.raw:
+                continue
+            try:
+                judged.chain = judged.chain.until(version - 1).extend(one.raw, one.signatures)
+            except TrustError:
+                continue  # it follows a version that is not held any more
+            self._followed = self._followed or version
+            self._accepted.replace_trust(judged.chain, version)
 
     def _future(self, versions: Sequence[int]) -> None:
         """Say of versions whose predecessor is not there that nothing can be said of them; they are not read."""
@@ -140,14 +163,14 @@ class TrustSteps:
         return held if change is None else self._blobs.get(change.new_oid)
 
     def positions(self) -> None:
-        """Step 5: cut what no longer counts once a key was retired or revoked."""
+        """Step 5: cut what no longer counts once a key was retired or revoked, or another document is followed."""
         judged = self._judged
         if judged.chain is self._before.chain:
             return
         for channel, end in self._before.ends.items():
             sender = channel.partition("/")[0]
             agent = judged.chain.newest.agents.get(sender)
-            if agent is None or all(key.status == ACTIVE for key in agent.keys):
+            if not self._followed and (agent is None or all(key.status == ACTIVE for key in agent.keys)):
                 continue
             keep = self._still_counts(channel, end, judged.chain)
             if keep == end:
@@ -173,7 +196,8 @@ class TrustSteps:
             for raw in lines_of(self._accepted.segment(channel, number)):
                 line = parse(raw)
                 owner = chain.owner(line.key_id)
-                if owner is None or not owner[1].covers(channel, line.seq, line.head):
+                mine = owner is not None and owner[0] == line.sender
+                if owner is None or not mine or not owner[1].covers(channel, line.seq, line.head):
                     return position
                 position = position.after(len(raw) + 1, line.head)
         return position

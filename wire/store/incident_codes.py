@@ -51,7 +51,8 @@ _INTEGRITY = {
     "TRUST_FORK": CodeInfo(
         "two trust documents with one number, both validly signed",
         NOTHING,
-        f"do not approve anybody until the people who hold root keys have compared `wire trust show`; {_PROVE}",
+        "`wire trust show` has both and what each changes; change nothing until the wire's people have agreed on one,"
+        f" by another way than the wire, then `wire trust follow CHECKPOINT` on every machine; {_PROVE}",
     ),
     "PREFIX": CodeInfo(
         "the remote lacks or changed lines that were accepted",

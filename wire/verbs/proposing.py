@@ -120,7 +120,7 @@ def pending(here: Here) -> Listed:
     except WireError as error:
         failure = error
         chain = site.trust(site.pin())
-    earlier = signed_for(site, chain.newest.version + 1)
+    earlier = signed_for(site, chain.newest)
     found = [view(site, chain, one) for one in proposing.waiting(site, chain)]
     signed = parse(earlier[0]).hash if earlier is not None else ""
     return Listed(found, signed, failure)
@@ -248,7 +248,8 @@ def again(here: Here, *, ttl: float = proposing.DAYS * 86_400) -> Decided:
     changes: list[Difference] = []
 
     def build(chain: Chain) -> bytes | None:
-        earlier, last = (signed_for(site, chain.newest.version + one) for one in (1, 0))
+        earlier, base = signed_for(site, chain.newest), chain.at(chain.newest.version - 1)
+        last = signed_for(site, base) if base is not None else None
         if earlier is None and last is not None and last[0] == chain.newest.raw:
             return None  # it is in force
         if earlier is None:
