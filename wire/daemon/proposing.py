@@ -17,7 +17,7 @@ from wire.daemon import rotating
 from wire.daemon.rootkeys import already_signed, remember, signed_for
 from wire.daemon.shape import request_path
 from wire.daemon.site import Site
-from wire.daemon.trustpush import Behind, asked_at, fetched, proposals_at, publish, push
+from wire.daemon.trustpush import Behind, fetched, proposals_at, publish, push
 from wire.errors import TrustError
 from wire.gitio import Put
 from wire.keys import proposals
@@ -135,7 +135,7 @@ def sign(site: Site, chain: Chain, one: Weighed, signer: Signer) -> Standing:
     now = weigh(chain, again, utc_now())
     if now.lacking == (0, 0):
         extended = chain.extend(proposal.document, b"".join(now.signed.values()))
-        return publish(site, extended, proposal.note, _answered(site, draft)), None
+        return publish(site, extended, proposal.note), None
     if lines.keys() != one.signed.keys():
         _put(site, chain, again, lines.values(), f"trust: signs version {draft.version}")
     return chain, now
@@ -154,17 +154,6 @@ def _over(site: Site, chain: Chain) -> list[str]:
     """Return the paths of proposals that are over, and of files that no root in force put there."""
     alive = {request_path(one.proposal.file_name) for one in waiting(site, chain) if one.state is State.OPEN}
     return [path for entry in proposals_at(site) if (path := entry.path.decode("ascii")) not in alive]
-
-
-def _answered(site: Site, draft: Document) -> list[str]:
-    """Return the paths of the requests whose key the document lists."""
-    found = []
-    for entry in asked_at(site):
-        path = entry.path.decode("ascii")
-        owner, _, rest = path.rpartition("/")[2].partition(".")
-        if draft.owners.get(rest.partition(".")[0], ("",))[0] == owner:
-            found.append(path)
-    return found
 
 
 def _check_keeps(site: Site, chain: Chain, draft: Document) -> None:

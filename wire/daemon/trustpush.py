@@ -130,16 +130,11 @@ def publish(site: Site, chain: Chain, message: str, drop: Iterable[str] = ()) ->
     return after
 
 
-def asked_at(site: Site) -> list[Entry]:
-    """Return the requests and proposals at the verified tip."""
-    tip = site.pin().verified
-    entries = site.git.entries(tip, "_coordination/requests") if tip is not None else []
-    return [one for one in entries if classify(one.path, one.mode).kind in (Kind.REQUEST, Kind.PROPOSAL)]
-
-
 def proposals_at(site: Site) -> list[Entry]:
     """Return the proposals at the verified tip, whoever put them there."""
-    return [one for one in asked_at(site) if classify(one.path).kind is Kind.PROPOSAL]
+    tip = site.pin().verified
+    entries = site.git.entries(tip, f"{ROOT}/requests") if tip is not None else []
+    return [one for one in entries if classify(one.path, one.mode).kind is Kind.PROPOSAL]
 
 
 def put_right(site: Site, since: int, message: str) -> bool:
