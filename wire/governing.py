@@ -77,5 +77,18 @@ class Trust:
         """Set how many roots must sign a change of the trust."""
         return rooting.threshold(self.here, count, confirm=confirm or (lambda _: True))
 
-from wire.verbs import forking, policing, proposing, rooting
-from wire.verbs.forking import Followed, Fork
+    def policy(self) -> Mapping[str, Any]:
+        """Return what senders are asked for: `encrypt`, `required` or `optional`."""
+        return policing.current(self.here)
+
+    def set_encrypt(self, value: str, *, confirm: Callable[[Draft], bool] | None = None) -> Decided:
+        """Say whether senders are to close their letters: `required` or `optional`."""
+        return policing.set_encrypt(self.here, value, confirm=confirm or (lambda _: True))
+
+    def forks(self) -> list[Fork]:
+        """Return the trust documents that claim one number, two by two, and what each changes; asks nobody."""
+        return forking.forks(self.here)
+
+    def follow(self, checkpoint: str, *, confirm: Callable[[Fork], bool] | None = None) -> Followed:
+        """Follow one of two documents with one number, by its checkpoint, and let the remote show it."""
+        return forking.follow(self.here, checkpoint, confirm=confirm or (lambda _: True))
