@@ -45,7 +45,7 @@ def branch_gone(branch: str, verified: str) -> Finding:
     )
 
 
-def keep_other(places: WirePlaces, judged: Judged) -> None:
+def _keep_other(places: WirePlaces, judged: Judged) -> None:
     """Keep the other of two trust documents with one number, for a person to decide."""
     if judged.other is not None:
         newest = judged.other.newest
@@ -53,11 +53,12 @@ def keep_other(places: WirePlaces, judged: Judged) -> None:
 
 
 def end_conditions(places: WirePlaces, judged: Judged, chain: Chain) -> None:
-    """Note which conditions the tip that was judged does not show.
+    """Note which conditions the tip that was judged does not show, and keep what a person has to decide about.
 
     Args:
         chain: the trust in force after it.
     """
+    _keep_other(places, judged)
     shown = {(finding.code, finding.scope, finding.subject) for finding in judged.findings}
     # Lines of an unknown key are no finding at each tip, and still stand there.
     shown |= {("KEY_UNKNOWN", channel, "") for channel in judged.pending}

@@ -21,7 +21,7 @@ from wire.daemon import asked
 from wire.daemon.beating import Promise
 from wire.daemon.bounds import Bounds, View
 from wire.daemon.collect import collect
-from wire.daemon.conditions import branch_gone, end_conditions, end_remote, keep_other, remote_failed
+from wire.daemon.conditions import branch_gone, end_conditions, end_remote, remote_failed
 from wire.daemon.findings import Finding, raise_all
 from wire.daemon.judged import Before, Judged, forks_in_force
 from wire.daemon.pending import Pending
@@ -265,7 +265,6 @@ class _Cycle:
             judged.findings += self.bounds.acks(judged.beyond, seen, tip)
             judged.findings += asked.look(self.site, judged.chain, judged.requests)
         self.findings += judged.findings
-        keep_other(self.site.places, judged)
         self.findings += self.pending.beat(judged.pending, tip, judged.unknown)
         if judged.frozen is not None:
             self.accepted = self.site.accepted(self.pin)
