@@ -1,9 +1,9 @@
 """Everything that strangers hand over is parsed from spoiled forms of honest bytes: no crash, no hang, no acceptance.
 
-Honest lines, trust documents, signature files, requests, rotations, presences and evidence files are cut, spliced,
-repeated, flipped, and rewritten as JSON with other values in any place. A parser may refuse them by its own error and
-by nothing else, in bounded time; and whatever it still takes must say exactly what the honest one said. In the full
-size these run for about an hour.
+Honest lines, trust documents, signature files, requests, rotations, proposals, presences, evidence files, codes and
+closed letters are cut, spliced, repeated, flipped, and rewritten as JSON with other values in any place. A parser may
+refuse them by its own error and by nothing else, in bounded time; and whatever it still takes must say exactly what the
+honest one said. In the full size these run for an hour and more.
 """
 
 import json
@@ -19,10 +19,11 @@ from support.sizes import size
 from wire.checking import verify_file
 from wire.daemon.heard import Refused, judge
 from wire.errors import IntegrityError, TrustError, UsageError
-from wire.keys import requests, rotations
+from wire.keys import invitations, proposals, requests, roots, rotations
 from wire.keys.exhibits import BYTES, DOCUMENT, KINDS, LINE, PRESENCE, Bundle, Claim, Exhibit, read, write
 from wire.keys.trust import Chain, Verdict, enroll, found, prove, set_group, sign_document
 from wire.keys.weighing import weigh
+from wire.protocol import sealed, strictjson
 from wire.protocol.chain import Position, step
 from wire.protocol.encoding import Signer
 from wire.protocol.line import LineError, content, head, seal
@@ -90,6 +91,16 @@ EVIDENCE = write(
         ),
     )
 )
+
+ROTATION = rotations.make(MAC, NEW, wire=WIRE, name="mac", role="agent", positions={CHANNEL: (3, "0" * 64)}, created=TS)
+PROPOSAL = proposals.make(ROOT, CHAIN, NEXT, note="both", created=TS, expires="2026-12-13T11:20:00.123Z")
+OFFERED = PROPOSAL + sign_document(NEXT, ROOT)
+ROOT_LINE = roots.offer(NEW, wire=WIRE, name="lea")
+INVITATION = invitations.Invitation(
+    "git@host:team.git", CHAIN.documents[0].hash, CHAIN.newest.checkpoint, "0" * 40, "lee", "agent", bytes(24), 1 << 31
+)
+CODE = invitations.encode(INVITATION)
+LETTER = sealed.close({"subject": "s", "body": {"x": [1.5]}}, {SPARK.key_id: SPARK.public}, wire=WIRE, channel=CHANNEL)
 
 TOKENS = (
     b"{", b"}", b"[", b"]", b'"', b",", b":", b"\\", b"\n", b"\r\n", b"\0", b" ", b"null", b"true", b"NaN", b"-0",
@@ -217,6 +228,58 @@ def test_requests(raw: bytes) -> None:
         _refuses(rotations.parse, raw, name)
     if read_back is not None:
         assert (read_back.name, read_back.role, read_back.public) == ("lee", "agent", NEW.public)
+
+
+@settings(max_examples=EXAMPLES)
+@given(spoiled([ROTATION]))
+def test_rotations(raw: bytes) -> None:
+    name = requests.file_name("mac", NEW.key_id)
+    with _in_time():
+        read_back = _refuses(rotations.parse, raw, name)
+        _refuses(requests.parse, raw, name)
+    # The new key signed all that is in front of `closed`; that one is the old key's, or not.
+    if read_back is not None and read_back.closed_by(MAC.public):
+        assert raw == ROTATION
+
+
+@settings(max_examples=EXAMPLES)
+@given(spoiled([OFFERED, PROPOSAL]))
+def test_proposals(raw: bytes) -> None:
+    with _in_time():
+        read_back = _refuses(proposals.parse, raw, proposals.file_name(ROOT.key_id))
+        if read_back is not None and read_back.offered_by(CHAIN.newest.roots):
+            weighed = proposals.weigh(CHAIN, read_back, TS)
+            assert read_back.head == PROPOSAL
+            assert set(weighed.signed) <= {ROOT.key_id}
+            assert all(line in OFFERED for line in weighed.signed.values())
+
+
+@settings(max_examples=EXAMPLES)
+@given(spoiled([ROOT_LINE.encode(), CODE.encode()]))
+def test_codes(raw: bytes) -> None:
+    text = raw.decode("utf-8", "replace")
+    with _in_time():
+        with suppress(TrustError):
+            assert roots.read(text, wire=WIRE, name="lea") == NEW.public
+        with suppress(ValueError):
+            assert invitations.parse(text) == INVITATION
+
+
+@settings(max_examples=EXAMPLES)
+@given(spoiled([strictjson.dumps(LETTER)]))
+def test_letters(raw: bytes) -> None:
+    try:
+        enc = strictjson.loads(raw)
+    except strictjson.StrictError:
+        return
+    with _in_time():
+        if not sealed.is_known(enc) or not sealed.is_form(enc):
+            return
+        try:
+            letter = sealed.opened(enc, SPARK, wire=WIRE, channel=CHANNEL)
+        except sealed.SealedError:
+            return
+    assert letter.members == {"subject": "s", "body": {"x": [1.5]}}
 
 
 @settings(max_examples=EXAMPLES)

@@ -361,7 +361,7 @@ def test_what_is_just_long_or_short_enough_is_read() -> None:
 def test_nesting_ends_at_a_depth_of_32(form: str, depth: int) -> None:
     # Beside the deep one stand as many shallow ones, so that brackets alone do not tell.
     inside = depth - form.count("{")
-    text = form % (f"[7,{', '.join(['[]'] * 40)},0,{'[' * (inside - 1)}{']' * (inside - 1)}]" if inside > 1 else "0")
+    text = form % (f"[7,{', '.join(['[]'] * 40)},0,{'[' * (inside - 1)}{']' * (inside - 1)},7]" if inside > 1 else "0")
     data = text.encode()
     if depth > 32:
         with pytest.raises(strictjson.StrictError, match="more than 32 levels"):
