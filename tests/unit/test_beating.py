@@ -64,7 +64,7 @@ def test_it_says_how_far_the_agent_came_in_what_is_for_it(places: WirePlaces) ->
     cursors.save(places.cursors_dir, "spark", "child", {"mac/all": PLACE})
     cursors.save(places.cursors_dir, "mac", cursors.DEFAULT_READER, {"mac/all": PLACE})
     presences.declare(places, "spark", Declared("busy", "tests", None))
-    wanted = says(places, held, "spark")
+    wanted = says(places, held, "spark", ("spark",))
     assert wanted == Says(
         "busy",
         "tests",
@@ -75,7 +75,22 @@ def test_it_says_how_far_the_agent_came_in_what_is_for_it(places: WirePlaces) ->
     assert next(iter(wanted.channels)) == "mac/spark", "what is for the agent alone comes first"
     # A cursor that is ahead of what is accepted (lines that were cut) says nothing more than that.
     cursors.save(places.cursors_dir, "spark", cursors.DEFAULT_READER, {"mac/spark": PLACE._replace(seq=9)})
-    assert says(places, held, "spark").channels["mac/spark"] == (3, HEAD, 3)
+    assert says(places, held, "spark", ("spark",)).channels["mac/spark"] == (3, HEAD, 3)
+
+
+def test_it_says_nothing_of_this_machines_own_lines_that_the_remote_has_not(places: WirePlaces) -> None:
+    """Who hears of them would take them for withheld; of others' lines it is said that they were there."""
+    held = pin(mac__spark=PLACE, ana__spark=PLACE)
+    ours = ("mac", "spark")
+    assert says(places, held, "spark", ours).channels == {"ana/spark": (3, HEAD, 0)}
+    before = {"mac/spark": (2, "cd" * 32, 1), "ana/spark": (1, HEAD, 0)}
+    said = Says(*Declared(), "3:" + "c" * 16, before)
+    presences.keep(places, published(said), 0.0)
+    part = pins.replace(held, remote_seq={"mac/spark": 2})
+    assert says(places, part, "spark", ours).channels == {"mac/spark": (2, "cd" * 32, 0), "ana/spark": (3, HEAD, 0)}
+    assert "mac/spark" not in says(places, pins.replace(held, remote_seq={"mac/spark": 1}), "spark", ours).channels
+    carried = says(places, pins.replace(held, remote_seq={"mac/spark": 3}), "spark", ours)
+    assert carried.channels == {"mac/spark": (3, HEAD, 0), "ana/spark": (3, HEAD, 0)}
 
 
 def test_many_channels_are_bounded_and_fit() -> None:
@@ -83,10 +98,10 @@ def test_many_channels_are_bounded_and_fit() -> None:
     names = [f"{n:032d}" for n in range(beating.CHANNELS_MAX + 50)]
     held = pin(**{f"{name}__spark": PLACE for name in names}, mac__all=PLACE)
     places = WirePlaces("/nonexistent", "hub", "/nonexistent/clone")
-    wanted = says(places, held, "spark")
+    wanted = says(places, held, "spark", ("spark",))
     assert len(wanted.channels) == beating.CHANNELS_MAX
     assert "mac/all" not in wanted.channels
-    assert not differs(Heard(published(wanted), 0.0), says(places, held, "spark"), ONE)
+    assert not differs(Heard(published(wanted), 0.0), says(places, held, "spark", ("spark",)), ONE)
 
 
 WANTED = Says("idle", "", None, "3:" + "c" * 16, {"mac/spark": (3, HEAD, 2)})
@@ -165,7 +180,7 @@ def test_an_idle_hour_costs_few_beats_and_breaks_no_promise(random: float) -> No
 @pytest.fixture
 def pulse(places: WirePlaces) -> Pulse:
     pins.save(places.pin_file, pin(mac__spark=PLACE))
-    presences.keep(places, published(says(places, pin(mac__spark=PLACE), "spark")), 1000.0)
+    presences.keep(places, published(says(places, pin(mac__spark=PLACE), "spark", ("spark",))), 1000.0)
     return Pulse(places, ["spark", "newcomer"])
 
 
@@ -177,7 +192,7 @@ def test_nothing_changed_nothing_due(pulse: Pulse) -> None:
 def test_each_kind_of_change_is_seen_in_the_files(pulse: Pulse, places: WirePlaces) -> None:
     def pushed(now: float) -> None:
         held = pins.load(places.pin_file)
-        presences.keep(places, published(says(places, held, "spark"), counter=int(now)), now)
+        presences.keep(places, published(says(places, held, "spark", ("spark",)), counter=int(now)), now)
         pulse.beaten(now)
         pulse.look(now)
         assert pulse.due is None
@@ -212,7 +227,9 @@ def test_a_stream_of_changes_costs_few_requests(pulse: Pulse, places: WirePlaces
         pulse.look(float(second))
         if pulse.due is not None and pulse.due <= second:
             held = pins.load(places.pin_file)
-            presences.keep(places, published(says(places, held, "spark"), counter=8 + second), float(second))
+            presences.keep(
+                places, published(says(places, held, "spark", ("spark",)), counter=8 + second), float(second)
+            )
             pulse.beaten(float(second))
             beats += 1
     assert 600 / LONGEST_SECONDS / 2 <= beats <= 600 / 8

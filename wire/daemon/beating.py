@@ -12,7 +12,7 @@ What it does not do: touch the branch, the pin or the clone's files. When a chan
 """
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -93,8 +93,14 @@ class Says(NamedTuple):
     channels: Mapping[str, tuple[int, str, int]]
 
 
-def says(places: WirePlaces, pin: Pin, agent: str) -> Says:
-    """Return what an agent's presence is to say now: its state, and how far it has received and read."""
+def says(places: WirePlaces, pin: Pin, agent: str, own: Collection[str]) -> Says:
+    """Return what an agent's presence is to say now: its state, and how far it has received and read.
+
+    Of lines of this machine's own agents it says nothing before the remote carries them: others would miss them.
+
+    Args:
+        own: the agents of this machine.
+    """
     groups = [name for name, members in pin.names.groups.items() if agent in members]
     rank = {name: number for number, name in enumerate([agent, *sorted(groups), EVERYONE])}
     found = []
@@ -106,8 +112,19 @@ def says(places: WirePlaces, pin: Pin, agent: str) -> Says:
     channels = {}
     for _, channel in sorted(found)[:CHANNELS_MAX]:
         end, cursor = pin.accepted[channel], read.get(channel)
-        channels[channel] = (end.seq, end.head, min(end.seq, cursor.seq) if cursor is not None else 0)
+        seq, head = end.seq, end.head
+        carried = pin.remote_seq.get(channel, 0)
+        if seq > carried and channel.partition("/")[0] in own:
+            seq, head = _said_before(places, agent, channel)
+            if not 0 < seq <= carried:
+                continue
+        channels[channel] = (seq, head, min(seq, cursor.seq) if cursor is not None else 0)
     return Says(*presences.declared(places, agent), f"{pin.trust_version}:{pin.trust_hash[:16]}", channels)
+
+
+def _said_before(places: WirePlaces, agent: str, channel: str) -> tuple[int, str]:
+    held = presences.load_one(places, agent)
+    return held.presence.channels.get(channel, (0, "", 0))[:2] if held is not None else (0, "")
 
 
 def differs(published: Heard | None, wanted: Says, instance: str) -> bool:
@@ -138,7 +155,7 @@ def ready(
     beats: list[Beat] = []
     for agent, signer in signers.items():
         held = presences.load_one(site.places, agent)
-        wanted = says(site.places, pin, agent)
+        wanted = says(site.places, pin, agent, site.config.agents)
         if agent not in floors and not _due(held, wanted, pin.instance, promise, now, riding=riding):
             continue
         presence = _sealed(pin, agent, signer, wanted, promise, held, floors.get(agent, 0), now)
@@ -247,7 +264,7 @@ def heartbeats(site: Site, pin: Pin, signers: Mapping[str, Signer], promise: Pro
     for agent, signer in signers.items():
         held = presences.load_one(site.places, agent)
         slow = promise._replace(interval=SLOWEST_SECONDS)
-        presence = _sealed(pin, agent, signer, says(site.places, pin, agent), slow, held, 0, now)
+        presence = _sealed(pin, agent, signer, says(site.places, pin, agent, site.config.agents), slow, held, 0, now)
         channel = f"{agent}/{EVERYONE}"
 
         def build(end: Position, agent: str = agent, said: Presence = presence) -> list[bytes]:

@@ -85,7 +85,9 @@ class Pulse:
         try:
             pin = pins.load(self._places.pin_file)
             return any(
-                differs(presences.load_one(self._places, agent), says(self._places, pin, agent), pin.instance)
+                differs(
+                    presences.load_one(self._places, agent), says(self._places, pin, agent, self._agents), pin.instance
+                )
                 for agent in self._agents
                 if agent in pin.names.agents
             )
