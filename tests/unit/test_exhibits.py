@@ -73,6 +73,7 @@ REFUSED = {
     "a wire that is no text": changed(wire=1),
     "a wire that is short": changed(wire=WIRE[1:]),
     "a wire in capitals": changed(wire=WIRE.upper()),
+    "a wire of other letters": changed(wire="X" * 32),
     "a claim that is none": changed(claim=[]),
     "a claim with a member more": claimed(x=1),
     "a code that is none": claimed(code="HUNGRY"),

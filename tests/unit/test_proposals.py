@@ -50,6 +50,7 @@ def test_a_proposal_says_what_it_was_made_of() -> None:
     assert (one.head, one.signatures, one.file_name) == (RAW, lines, NAME)
     assert one.signed([lines[: len(lines) // 2]]) == RAW + lines[: len(lines) // 2]
     assert one.signed([]) == RAW
+    assert one.signed([b"one\n", b"two\n"]) == RAW + b"one\ntwo\n"
     one.check_offered(CHAIN.newest.roots)
     for others in ((), [B.public], [EVE.public]):
         assert not one.offered_by(others)
@@ -116,6 +117,24 @@ def test_what_is_no_proposal(raw: bytes, reason: str) -> None:
     with pytest.raises(TrustError) as refused:
         read(raw)
     assert refused.value.reason == reason
+
+
+def test_what_is_made_can_be_read() -> None:
+    with pytest.raises(TrustError) as refused:
+        proposals.make(A, CHAIN, DOCUMENT, note="", created=LATER, expires=NOW)
+    assert refused.value.reason == "request-malformed"
+    with pytest.raises(TrustError, match="a proposal of version 1"):
+        read(with_(v=2))
+
+
+def test_what_cannot_be_signed_lacks_nothing() -> None:
+    one = read(RAW + signed(DOCUMENT, A))
+    past = proposals.weigh(CHAIN.until(1), one, NOW)
+    assert past == proposals.Weighed(one, proposals.State.SUPERSEDED, None, {}, (0, 0), "")
+    unlawful = edited(DOCUMENT, lambda fields: fields.update(threshold=9))
+    found = proposals.weigh(CHAIN, read(with_(document=b64(unlawful)) + signed(unlawful, A)), NOW)
+    assert (found.state, found.draft, found.signed, found.lacking) == (proposals.State.UNLAWFUL, None, {}, (0, 0))
+    assert "threshold of 9" in found.why
 
 
 def test_the_limits_of_a_proposal_are_still_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,7 +228,7 @@ def test_a_line_of_a_root_key_is_what_the_protocol_says() -> None:
             roots.read(roots.offer(A, wire=WIRE, name=name), wire=WIRE, name=name)
         assert refused.value.reason == "name-invalid"
     # Names of another length need another padding.
-    for name in ("a", "ab", "abc", "abcd"):
+    for name in ("x" * length for length in range(1, 21)):
         assert roots.read(roots.offer(B, wire=WIRE, name=name), wire=WIRE, name=name) == B.public
 
 
@@ -314,6 +333,14 @@ CHANGES: dict[str, tuple[Any, list[tuple[str, str]]]] = {
     "a group in another order": (lambda f: f["groups"]["review"].update(members=["spark", "mac"]), []),
     "a group is no longer listed": (
         lambda f: f["groups"].pop("gone"), [("group-absent", "no longer lists the group gone")],
+    ),
+    "a new group in front of one that changes": (
+        lambda f: f.update(groups={
+            "new": {"status": "active", "members": ["mac"]},
+            **f["groups"],
+            "review": {"status": "active", "members": ["mac"]},
+        }),
+        [("group-added", "adds the group new: mac"), ("group-changed", "in the group review: takes out spark")],
     ),
     "a group of nobody": (
         lambda f: f["groups"].update(new={"status": "active", "members": []}),
