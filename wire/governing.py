@@ -69,9 +69,11 @@ class Trust:
         """Add the root key of a line, or give one that is there the name that its holder chose."""
         return rooting.add(self.here, name, line, confirm=confirm or (lambda _: True))
 
-    def remove_root(self, root: str, *, confirm: Callable[[Draft], bool] | None = None) -> Decided:
-        """Take a root off, known by its name, its fingerprint or its key's id."""
-        return rooting.remove(self.here, root, confirm=confirm or (lambda _: True))
+    def remove_root(
+        self, root: str, *, beside: bool = False, confirm: Callable[[Draft], bool] | None = None
+    ) -> Decided:
+        """Take a root off, known by its name, its fingerprint or its key's id; `beside`: whatever else is proposed."""
+        return rooting.remove(self.here, root, beside=beside, confirm=confirm or (lambda _: True))
 
     def set_threshold(self, count: int, *, confirm: Callable[[Draft], bool] | None = None) -> Decided:
         """Set how many roots must sign a change of the trust."""

@@ -73,6 +73,17 @@ def test_an_agents_tools_stop_and_have_no_way_around(team: Team) -> None:
     assert nothing_was_written(team)
 
 
+def test_notes_that_go_out_beside_messages_stop_as_well(team: Team) -> None:
+    edited = json.loads(team.remote.show("_coordination/trust.json"))
+    edited["policy"] = {"x": 1}
+    for args in (["state", "busy"], ["trust", "propose", "-", "--yes", "--note"]):
+        told = team.mac.wire(*args, f"with {TOKEN}", "--json", input=json.dumps(edited), check=False)
+        assert (told.status, told.json()["reason"]) == (2, "likely-secret"), str(told)
+        assert TOKEN not in told.stdout + told.stderr
+    assert nothing_was_written(team)
+    assert team.mac.json("state")["note"] == ""
+
+
 def test_the_api_and_the_drop_folder_stop(team: Team) -> None:
     wire = Wire.open(environ=team.mac.env)
     with pytest.raises(LikelySecret):

@@ -1,5 +1,6 @@
 """What others say to have, by tables: how it fits what is accepted here, and what is kept of it."""
 
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from support.trusts import HEAD, OTHER_HEAD, begun, enrolled, retired, signer
 from wire.daemon.bounds import LOOKS, Bounds, Fit, Said, View, weigh
 from wire.keys.trust import Chain
 from wire.protocol.chain import Position
-from wire.protocol.presence import parse, seal
+from wire.protocol.presence import Presence, parse, seal
 from wire.store.paths import WirePlaces
 
 CHAIN = enrolled(enrolled(begun(), "mac", signer("mac")), "spark", signer("spark"))
@@ -51,11 +52,11 @@ def view(end: Position, forks: tuple[str, ...] = (), own: tuple[str, ...] = ()) 
     return View(CHAIN, {CHANNEL: end}, lambda channel, number: b"", own, forks)
 
 
-def presence(seq: int, counter: int = 1):  # type: ignore[no-untyped-def]
+def presence(seq: int, counter: int = 1, channels: Collection[str] = (CHANNEL,)) -> Presence:
     raw = seal(
         signer("spark"), wire=CHAIN.wire, agent="spark", instance="1" * 32, counter=counter,
         ts="2025-11-29T11:20:00.000Z", trust=BEFORE, state="idle", tier="T0", interval=90.0,
-        channels={CHANNEL: (seq, HEAD, 0)},
+        channels=dict.fromkeys(channels, (seq, HEAD, 0)),
     )  # fmt: skip
     return parse(raw[:-1])
 
@@ -92,3 +93,16 @@ def test_a_presence_is_ahead_for_some_looks_before_anybody_is_told(tmp_path: Pat
     for seq in range(8, 20):
         end = Position(seq - 1, HEAD, 1, 700)
         assert Bounds.load(places).presences([presence(seq, counter=seq)], view(end)) == []
+
+
+def test_channels_that_a_peer_makes_up_fill_nothing(tmp_path: Path) -> None:
+    """A peer may name other recipients in each presence, without end: what nobody on the wire gets is passed over."""
+    places = WirePlaces(str(tmp_path), "hub", str(tmp_path / "clone"))
+    Path(places.root).mkdir(parents=True)
+    told = []
+    for counter in range(1, LOOKS + 3):
+        made_up = [f"mac/nobody-{counter}-{number}" for number in range(50)]
+        heard = presence(7, counter, [*made_up, CHANNEL, "mac/all"])
+        told += Bounds.load(places).presences([heard], view(END))
+    assert [(one.code, one.scope) for one in told] == [("GAP", CHANNEL), ("GAP", "mac/all")]
+    assert {channel for _, channel in Bounds.load(places).heard} == {CHANNEL, "mac/all"}

@@ -171,6 +171,21 @@ def test_a_name_beside_a_value_counts() -> None:
         look(Draft("spark", body={"aws_secret" + "_access_key": of(WORDS, 40)}))
 
 
+def test_what_keeps_a_message_from_being_sent_twice_goes_out_as_well() -> None:
+    with pytest.raises(LikelySecret, match="a GitHub token in the idem"):
+        look(Draft("spark", body="hello", idem=SECRETS["GitHub"][1]))
+
+
+def test_a_secret_in_the_place_of_a_name_is_not_repeated() -> None:
+    name, value = SECRETS["GitHub"][1], SECRETS["npm"][1]
+    with pytest.raises(LikelySecret) as caught:
+        look(Draft("spark", body={"outer": {name: {"inner": value}}}))
+    told = f"{caught.value} {caught.value.details}"
+    assert "an npm token in the body.outer.?.inner" in told
+    assert name not in told
+    assert name[:20] not in told
+
+
 def test_our_own_key_files_and_join_codes(tmp_path: Path) -> None:
     path = tmp_path / "keys" / "agent-mac.key"
     keyfile.create(str(path), name="mac", kind="agent", wire="0" * 32)

@@ -302,14 +302,40 @@ CHANGES: dict[str, tuple[Any, list[tuple[str, str]]]] = {
     ),
     "a position is moved": (
         lambda f: key(f, "mac").update(positions={"mac/spark": [1, OTHER_HEAD], "mac/all": [3, HEAD]}),
-        [("positions", f"moves where the key {FIRST} of mac ends, to mac/spark/1, mac/all/3")],
+        [(
+            "positions",
+            f"moves where the key {FIRST} of mac ends, to mac/spark/1 ({OTHER_HEAD[:16]}), mac/all/3 ({HEAD[:16]})",
+        )],
     ),
     "a key is no longer listed": (
         lambda f: f["agents"]["mac"]["keys"].pop(0), [("key-absent", f"no longer lists the key {FIRST} of mac")],
     ),
     "a key that counts no more is listed": (
         lambda f: f["agents"]["spark"]["keys"].append({**key(f, "left"), "public": b64(EVE.public)}),
-        [("key-added", f"lists, revoked, for spark the key {fingerprint(EVE.public)}")],
+        [
+            (
+                "key-added",
+                f"lists, revoked, for spark the key {fingerprint(EVE.public)}; it counts up to no line at all",
+            )
+        ],
+    ),
+    "another line at the same place": (
+        lambda f: key(f, "mac")["positions"].update({"mac/spark": [2, "ef" * 32]}),
+        [("positions", f"moves where the key {FIRST} of mac ends, to mac/spark/2 ({'ef' * 8})")],
+    ),
+    "a new agent whose name is taken off at once": (
+        lambda f: f["agents"].update(zoe={**f["agents"]["left"], "keys": [
+            {**key(f, "left"), "public": b64(EVE.public), "positions": {"zoe/mac": [1, HEAD]}},
+        ]}),
+        [(
+            "agent-added",
+            f"adds zoe (agent) with the key {fingerprint(EVE.public)} (revoked; it counts up to zoe/mac/1 "
+            f"({HEAD[:16]})), and takes that name off the wire, for good",
+        )],
+    ),
+    "a new group whose name is taken off at once": (
+        lambda f: f["groups"].update(new={"status": "removed", "members": ["mac"]}),
+        [("group-added", "adds the group new: mac; that name is taken off the wire, for good")],
     ),
     "a group is removed": (
         lambda f: f["groups"]["review"].update(status="removed"),

@@ -15,7 +15,7 @@ from wire.keys import proposals, roots
 from wire.keys.differences import differences
 from wire.keys.proposals import State
 from wire.keys.trust import Chain, Reason, Verdict, sign_document, successor
-from wire.protocol.encoding import Signer, b64, fingerprint, key_id
+from wire.protocol.encoding import Signer, b64, fingerprint, key_id, sha256_hex
 
 A, B, C, D, E, EVE = (signer(f"root-{name}") for name in ("a", "b", "c", "d", "e", "eve"))
 LATER = "2026-12-13T11:20:00.123Z"
@@ -229,7 +229,7 @@ def test_changes_in_plain_words() -> None:
     ]
     moved = retired(grown, "mac", signer("mac"), "retired", {"mac/spark": (2, HEAD)}, next_key=signer("mac-2"), by=[A])
     assert texts(grown, moved) == [
-        ("key-retired", f"retires the key {shown['mac']} of mac; it counts up to mac/spark/2"),
+        ("key-retired", f"retires the key {shown['mac']} of mac; it counts up to mac/spark/2 ({HEAD[:16]})"),
         ("key-added", f"gives mac the key {shown['mac-2']}"),
     ]
     gone = retired(grown, "spark", signer("spark"), "revoked", {}, by=[A])
@@ -258,6 +258,24 @@ def test_hostile_policies_are_shown_harmlessly() -> None:
     assert one.text.isprintable()
     assert len(one.text) < 300
     assert roots.names(WIRE.draft(raw)) == {}
+
+
+def test_what_a_long_policy_hides_is_told() -> None:
+    """Two values that differ far behind what is shown, and two names that begin alike, are two changes."""
+
+    def at(chain: Chain, **policy: object) -> Chain:
+        raw = successor(chain.newest, chain.wire, NOW, policy=policy)
+        return chain.extend(raw, signed(raw, A))
+
+    long = "x" * 1_000
+    before = at(WIRE, note=long + "a")
+    (one,) = differences(before.newest, at(before, note=long + "b").newest)
+    first, _, second = one.text.partition(" becomes ")
+    assert first != f"policy 'note': {second}"
+    hash = sha256_hex(f'"{long}b"'.encode())[:16]
+    assert second == f'"{"x" * 119}... (883 more characters, SHA-256 {hash})'
+    names = {long + "a": 1, long + "b": 1}
+    assert len({found.text for found in differences(WIRE.newest, at(WIRE, **names).newest)}) == 2
 
 
 def test_a_root_line() -> None:

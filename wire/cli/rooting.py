@@ -44,13 +44,15 @@ def add(ctx: click.Context, name: str, line: str, yes: bool, as_json: bool) -> N
 
 @root.command("remove")
 @click.argument("wanted", metavar="NAME|FINGERPRINT")
+@click.option("--beside", is_flag=True, help="Also while another proposal is open, such as one of that root's.")
 @_YES
 @json_option
 @choosing
 @click.pass_context
-def remove(ctx: click.Context, wanted: str, yes: bool, as_json: bool) -> None:
+def remove(ctx: click.Context, wanted: str, beside: bool, yes: bool, as_json: bool) -> None:
     """Take a root off; never below the number that must sign."""
-    decided(_trust(ctx).remove_root(wanted, confirm=agreed(yes=yes, as_json=as_json)), as_json=as_json)
+    done = _trust(ctx).remove_root(wanted, beside=beside, confirm=agreed(yes=yes, as_json=as_json))
+    decided(done, as_json=as_json)
 
 
 @root.command("threshold")

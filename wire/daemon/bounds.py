@@ -21,10 +21,10 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from wire.daemon.findings import WIRE, Finding
-from wire.keys.trust import ACTIVE, Chain
+from wire.keys.trust import ACTIVE, Chain, Document
 from wire.protocol.chain import Position, line_at
 from wire.protocol.encoding import sha256_hex
-from wire.protocol.names import valid_channel
+from wire.protocol.names import EVERYONE, valid_channel
 from wire.protocol.presence import Presence
 from wire.store import incidents, presences
 from wire.store.files import atomic_write, read_bytes
@@ -278,8 +278,11 @@ class Bounds:
     def _hear(self, presence: Presence, view: View, *, looks: int) -> None:
         """Take down what of a presence is ahead of us and is not waited for already."""
         agent = presence.agent
+        # Names of recipients are anybody's to make up, without end; what was for nobody on the wire nobody misses.
         claims = [
-            Said(agent, channel, seq, head, presence.trust) for channel, (seq, head, _) in presence.channels.items()
+            Said(agent, channel, seq, head, presence.trust)
+            for channel, (seq, head, _) in presence.channels.items()
+            if _is_listed(channel.partition("/")[2], view.chain.newest)
         ]
         for said in claims:
             if (agent, said.channel) not in self.heard and view.fit(said) is Fit.AHEAD:
@@ -340,6 +343,10 @@ def _said(found: list[object]) -> Said:
         raise ValueError("not a channel")
     _version(said.trust)
     return said
+
+
+def _is_listed(recipient: str, document: Document) -> bool:
+    return recipient == EVERYONE or recipient in document.agents or recipient in document.groups
 
 
 def _version(reference: str) -> int:

@@ -49,13 +49,16 @@ TERMS = Terms()
 
 
 def waiting(site: Site, chain: Chain) -> list[Weighed]:
-    """Return what the roots in force offer at the verified tip, oldest first; nobody else's is read."""
+    """Return what the roots in force offer at the verified tip, oldest first; nobody else's is read.
+
+    A signature is one of the document's, so that it counts in every proposal of the same document.
+    """
     names = {f"{proposals.OWNER}.{key_id(root)}.json": root for root in chain.newest.roots}
     entries = {entry.path.rpartition(b"/")[2].decode("ascii"): entry.oid for entry in proposals_at(site)}
     listed = {name: oid for name, oid in entries.items() if name in names}
     blobs = site.git.blobs(set(listed.values()), max_size=PROPOSAL_MAX) if listed else {}
     now = utc_now()
-    found = []
+    found: list[Weighed] = []
     for name, oid in listed.items():
         try:
             one = proposals.parse(blobs[oid] or b"", wire=chain.wire, file_name=name)
@@ -63,7 +66,18 @@ def waiting(site: Site, chain: Chain) -> list[Weighed]:
             continue
         if one.offered_by([names[name]]):
             found.append(weigh(chain, one, now))
-    return sorted(found, key=lambda one: (one.proposal.created, one.proposal.by))
+    lines: dict[bytes, dict[str, bytes]] = {}
+    for offered in found:
+        lines.setdefault(offered.proposal.document, {}).update(offered.signed)
+    whole = [_with_all(chain, offered, lines[offered.proposal.document], now) for offered in found]
+    return sorted(whole, key=lambda one: (one.proposal.created, one.proposal.by))
+
+
+def _with_all(chain: Chain, one: Weighed, lines: dict[str, bytes], now: str) -> Weighed:
+    if lines.keys() == one.signed.keys():
+        return one
+    raw = one.proposal.signed(lines.values())
+    return weigh(chain, proposals.parse(raw, wire=chain.wire, file_name=one.proposal.file_name), now)
 
 
 def offer(site: Site, chain: Chain, signer: Signer, raw: bytes, note: str, terms: Terms = TERMS) -> Standing:
@@ -175,6 +189,7 @@ def _is_open(other: Weighed) -> TrustError:
         f"another change of the trust waits for signatures: {one.id}, until {one.expires}. Only one of them can become "
         f"version {one.base[0] + 1}",
         reason="proposal-open",
-        next_step=f"look at it with `wire trust pending`, then: wire trust sign {one.id}",
+        next_step=f"look at it with `wire trust pending`, then: wire trust sign {one.id}; where it is not wanted, or "
+        "its root is not to be trusted: `wire trust propose FILE --beside`, `wire trust root remove NAME --beside`",
         details={"proposal": one.id, "hash": one.hash, "expires": one.expires},
     )

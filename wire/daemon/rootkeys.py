@@ -12,7 +12,7 @@ from wire.errors import TrustError
 from wire.keys import keyfile
 from wire.keys.trust import Document
 from wire.protocol.encoding import Signer, sha256_hex
-from wire.store.files import atomic_write, private_folder, read_bytes
+from wire.store.files import atomic_write, lock_folder, private_folder, read_bytes
 
 
 def root_path(site: Site, wire: str) -> str:
@@ -42,13 +42,16 @@ def remember(site: Site, base: Document, raw: bytes, signature: bytes) -> None:
     Raises:
         TrustError: reason `already-signed`.
     """
-    earlier = signed_for(site, base)
-    if earlier is not None and earlier[0] != raw:
-        raise already_signed(base.version + 1, sha256_hex(earlier[0]), sha256_hex(raw))
     path = _path(site, base)
-    private_folder(os.path.dirname(path))
-    atomic_write(f"{path}.sig", signature)
-    atomic_write(path, raw)
+    folder = os.path.dirname(path)
+    private_folder(folder)
+    # The daemon and a person's command may be about to sign at the same moment.
+    with lock_folder(folder, what="what this machine's root signed"):
+        earlier = signed_for(site, base)
+        if earlier is not None and earlier[0] != raw:
+            raise already_signed(base.version + 1, sha256_hex(earlier[0]), sha256_hex(raw))
+        atomic_write(f"{path}.sig", signature)
+        atomic_write(path, raw)
 
 
 def already_signed(version: int, signed: str, refused: str) -> TrustError:

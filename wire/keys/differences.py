@@ -2,18 +2,21 @@
 
     for change in differences(held, draft): print(change.text)
 
-Names in documents are of a strict form; what a policy holds is cut short and shown in ASCII.
+Two documents that decide anything differently never look the same: what is not the usual case is said, a place in a
+channel is told with the line that must stand there, and of a long value how much is not shown, and its hash. Names in
+documents are of a strict form; what a policy holds is shown in ASCII.
 """
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 from wire.keys import roots
 from wire.keys.model import ACTIVE, REMOVED, RETIRED, Agent, Document, Group, Key
 from wire.protocol import strictjson
-from wire.protocol.encoding import fingerprint
+from wire.protocol.encoding import fingerprint, sha256_hex
 
 _SHOWN = 120
+_HEAD = 16
 
 
 class Difference(NamedTuple):
@@ -55,8 +58,9 @@ def _agents(old: Document, new: Document) -> Iterator[Difference]:
     for name, after in new.agents.items():
         before = old.agents.get(name)
         if before is None:
-            keys = ", ".join(fingerprint(key.public) for key in after.keys)
-            yield Difference("agent-added", name, f"adds {name} ({after.role}) with the key {keys}")
+            keys = ", ".join(f"{fingerprint(key.public)}{_unusual(key)}" for key in after.keys)
+            burnt = ", and takes that name off the wire, for good" if after.status == REMOVED else ""
+            yield Difference("agent-added", name, f"adds {name} ({after.role}) with the key {keys}{burnt}")
         else:
             yield from _agent(before, after)
     for name in old.agents.keys() - new.agents.keys():
@@ -75,7 +79,8 @@ def _agent(before: Agent, after: Agent) -> Iterator[Difference]:
         shown = fingerprint(key.public)
         if known is None:
             what = "gives" if key.status == ACTIVE else f"lists, {key.status}, for"
-            yield Difference("key-added", name, f"{what} {name} the key {shown}")
+            ends = "" if key.status == ACTIVE else f"; it counts up to {_positions(key)}"
+            yield Difference("key-added", name, f"{what} {name} the key {shown}{ends}")
         elif known.status != key.status:
             how = "retires" if key.status == RETIRED else "revokes" if key.status != ACTIVE else "revives"
             kind = "key-revived" if key.status == ACTIVE else f"key-{key.status}"
@@ -88,14 +93,21 @@ def _agent(before: Agent, after: Agent) -> Iterator[Difference]:
 
 
 def _positions(key: Key) -> str:
-    return ", ".join(f"{channel}/{at[0]}" for channel, at in key.positions.items()) or "no line at all"
+    places = [f"{channel}/{seq} ({head[:_HEAD]})" for channel, (seq, head) in key.positions.items()]
+    return ", ".join(places) or "no line at all"
+
+
+def _unusual(key: Key) -> str:
+    return "" if key.status == ACTIVE else f" ({key.status}; it counts up to {_positions(key)})"
 
 
 def _groups(old: Document, new: Document) -> Iterator[Difference]:
     for name, after in new.groups.items():
         before = old.groups.get(name, Group(name, ACTIVE, ()))
         if name not in old.groups:
-            yield Difference("group-added", name, f"adds the group {name}: {', '.join(after.members) or 'nobody'}")
+            burnt = "; that name is taken off the wire, for good" if after.status == REMOVED else ""
+            members = ", ".join(after.members) or "nobody"
+            yield Difference("group-added", name, f"adds the group {name}: {members}{burnt}")
             continue
         if after.status != before.status:
             what = "removes the group {}, for good" if after.status == REMOVED else "brings the group {} back"
@@ -110,15 +122,20 @@ def _groups(old: Document, new: Document) -> Iterator[Difference]:
 
 
 def _policy(old: Document, new: Document) -> Iterator[Difference]:
-    for member in sorted(old.policy.keys() | new.policy.keys()):
-        before, after = (_short(one.policy, member) for one in (old, new))
-        if before != after and member != roots.POLICY:
-            yield Difference(
-                "policy", ascii(member)[1:-1][:64], f"policy {ascii(member)[:64]}: {before} becomes {after}"
-            )
+    for member in sorted((old.policy.keys() | new.policy.keys()) - {roots.POLICY}):
+        before, after = (_written(one.policy, member) for one in (old, new))
+        if before != after:
+            shown, name = f"{_short(before)} becomes {_short(after)}", _short(member)
+            yield Difference("policy", name, f"policy '{name}': {shown}")
 
 
-def _short(policy: object, member: str) -> str:
-    if not isinstance(policy, dict) or member not in policy:
-        return "nothing"
-    return ascii(strictjson.dumps({"": policy[member]}).decode("utf-8")[4:-1])[1:-1][:_SHOWN]
+def _written(policy: Mapping[str, Any], member: str) -> str:
+    return strictjson.dumps({"": policy[member]}).decode("utf-8")[4:-1] if member in policy else "nothing"
+
+
+def _short(text: str) -> str:
+    """Return a text in ASCII, cut short; two that differ never look the same."""
+    shown = ascii(text)[1:-1]
+    if len(shown) <= _SHOWN:
+        return shown
+    return f"{shown[:_SHOWN]}... ({len(shown) - _SHOWN} more characters, SHA-256 {sha256_hex(text.encode())[:_HEAD]})"

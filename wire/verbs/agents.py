@@ -22,7 +22,7 @@ from wire.store.presences import Declared, Heard
 from wire.store.progress import Progress
 from wire.store.proofs import DELIVERED, READ
 from wire.store.receipts import Kept, Receipts, opened
-from wire.verbs import inbox
+from wire.verbs import inbox, leaks
 from wire.verbs.here import Here
 from wire.verbs.owed import asks_for_answer, stored_answers
 from wire.verbs.receipts import update
@@ -144,8 +144,10 @@ def declare(here: Here, state: str, *, note: str = "", eta: str | None = None) -
         eta: until when, as UTC text.
 
     Raises:
-        UsageError: reason `bad-state`, `bad-note` or `bad-eta`.
+        UsageError: reason `bad-state`, `bad-note` or `bad-eta`; the note looks as if it held a secret
+            (`likely-secret`).
     """
+    leaks.refuse("the note", note)
     says = Declared(state, note, eta)
     presences.declare(here.places, here.agent(), says)
     return says

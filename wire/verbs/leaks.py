@@ -57,22 +57,48 @@ def look(draft: "Draft") -> Sequence[Found]:
             f"a reason to let a likely secret through is a text of 1 to {REASON_MOST} characters; nothing was sent",
             reason="bad-reason",
         )
-    texts = list(_texts(draft))
+    found = _find(list(_texts(draft)))
+    if not found or reason is not None:
+        return found
+    raise _refused(
+        found,
+        "the message",
+        "Nothing was sent. What is sent stays in the history of every clone for ever, closed letters too",
+        "take it out; or, where it is none or may be known for ever: --allow-secret REASON",
+    )
+
+
+def refuse(what: str, text: str) -> None:
+    """Refuse a text that goes out beside messages, such as an agent's note, where it holds a likely secret.
+
+    Raises:
+        LikelySecret: it does.
+    """
+    found = _find([(what, text)])
+    if found:
+        raise _refused(found, what, "Nothing was changed. Whoever can read the repository could read it", "take it out")
+
+
+def _find(texts: Sequence[tuple[str, str]]) -> list[Found]:
     whole = "\n".join([text for _, text in texts])
-    if not any(one in whole for one in LITERALS) and not ("://" in whole and "@" in whole):
+    if not _looks(whole):
         return []
     from wire.verbs import leakforms
 
     found = [Found(kind, where + place) for where, text in texts for kind, place in leakforms.find(text)]
-    found = list(dict.fromkeys(found))
-    if not found or reason is not None:
-        return found
+    return list(dict.fromkeys(found))
+
+
+def _looks(text: str) -> bool:
+    return any(one in text for one in LITERALS) or ("://" in text and "@" in text)
+
+
+def _refused(found: Sequence[Found], what: str, then: str, next_step: str) -> LikelySecret:
     told = "; ".join(f"{one.kind} in {one.where}" for one in found[:5])
     more = f" and {len(found) - 5} more" if len(found) > 5 else ""
-    raise LikelySecret(
-        f"the message looks as if it held a secret: {told}{more}. Nothing was sent. What is sent stays in the history"
-        " of every clone for ever, closed letters too",
-        next_step="take it out; or, where it is none or may be known for ever: --allow-secret REASON",
+    return LikelySecret(
+        f"{what} looks as if it held a secret: {told}{more}. {then}",
+        next_step=next_step,
         details={"found": [one._asdict() for one in found]},
     )
 
@@ -104,6 +130,8 @@ def _texts(draft: "Draft") -> Iterator[tuple[str, str]]:
         yield "the subject", draft.subject
     if draft.body is not None:
         yield from _leaves("the body", "", draft.body)
+    if isinstance(draft.idem, str):
+        yield "the idem", draft.idem
     refs = draft.refs
     for number, ref in enumerate(refs if isinstance(refs, (list, tuple)) else (), 1):
         if isinstance(ref, str):
@@ -121,6 +149,7 @@ def _leaves(where: str, name: str, value: Any) -> Iterator[tuple[str, str]]:
             for key, one in value.items():
                 if isinstance(key, str):
                     yield where, key
-                    pending.append((f"{where}.{key[:40]}", key, one))
+                    # A name that may itself be a secret is told of and not repeated.
+                    pending.append((f"{where}.{'?' if _find([('', key)]) else key[:40]}", key, one))
         elif isinstance(value, (list, tuple)):
             pending += [(where, name, one) for one in value]

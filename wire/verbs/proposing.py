@@ -12,9 +12,11 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from wire.daemon import proposing, trusting
+from wire.daemon.bounds import head_at
 from wire.daemon.proposing import Terms
 from wire.daemon.rootkeys import signed_for
 from wire.daemon.site import Site
@@ -22,13 +24,16 @@ from wire.daemon.trusting import Outcome
 from wire.daemon.trustpush import retried
 from wire.errors import IdentityError, TrustError, UsageError, WireError
 from wire.keys import roots
+from wire.keys.alike import alike
 from wire.keys.differences import Difference, differences
 from wire.keys.document import parse
 from wire.keys.proposals import State, Weighed
 from wire.keys.trust import ACTIVE, Chain, Document
 from wire.protocol import strictjson
 from wire.protocol.encoding import key_id
+from wire.store import journal
 from wire.store.files import utc_now
+from wire.verbs import leaks
 from wire.verbs.here import Here
 
 TTL_MOST = 90 * 86_400.0
@@ -179,9 +184,11 @@ def propose(
         confirm: asked once with what it changes.
 
     Raises:
-        UsageError: it changes nothing (`no-change`), is no such document (`bad-document`), or see `decide`.
+        UsageError: it changes nothing (`no-change`), is no such document (`bad-document`), its note looks as if it held
+            a secret (`likely-secret`), or see `decide`.
         TrustError, RemoteError: see `decide`.
     """
+    leaks.refuse("the note", note)
     try:
         members = strictjson.loads(raw, floats_below=None)
     except strictjson.StrictError as error:
@@ -310,6 +317,8 @@ def _choose(found: Sequence[Weighed], wanted: str | None) -> Weighed:
     named = [one for one in found if wanted in (one.proposal.id, one.proposal.hash)]
     if wanted is None:
         named = [one for one in found if one.state is State.OPEN]
+    # Several roots may offer one document: it is open as long as one of them says so.
+    named = list({one.proposal.hash: one for one in sorted(named, key=lambda one: one.state is State.OPEN)}.values())
     if not named:
         what = f"proposal {wanted}" if wanted is not None else "proposal that waits for signatures"
         raise UsageError(f"there is no {what}", reason="no-proposal", next_step="wire trust pending")
@@ -358,7 +367,45 @@ def _warnings(site: Site, chain: Chain, draft: Document) -> tuple[str, ...]:
         found.append("every root will have to sign: if one key is lost, nobody can change the trust any more")
     if draft.threshold < newest.threshold:
         found.append(f"{draft.threshold} signature(s) will be enough from then on")
-    return (*found, *_cuts(site, chain, draft))
+    return (*found, *_look_alikes(newest, draft), *_cuts(site, chain, draft), *_strange_ends(site, chain, draft))
+
+
+def _look_alikes(newest: Document, draft: Document) -> list[str]:
+    """Return which new names a person would take for others."""
+    there = [*draft.agents, *draft.groups]
+    known = {*newest.agents, *newest.groups}
+    found = [
+        f"the name {name} looks like {', '.join(others)}"
+        for name in there
+        if name not in known and (others := alike(name, there))
+    ]
+    called, before = roots.names(draft), roots.names(newest)
+    for one, name in called.items():
+        same = [other for key, other in called.items() if key != one and (other == name or alike(name, [other]))]
+        if same and before.get(one) != name:
+            found.append(f"the root's name {name} looks like that of another root, {same[0]}: compare fingerprints")
+    return found
+
+
+def _strange_ends(site: Site, chain: Chain, draft: Document) -> list[str]:
+    """Return where a key would end at another line than the one that was accepted here, or at one that is not here."""
+    ends = site.pin().accepted
+    found = []
+    for name, agent in draft.agents.items():
+        for key in agent.keys:
+            held = chain.key(name, key.id)
+            before = held.positions if held is not None else {}
+            for channel, (seq, head) in key.positions.items():
+                end = ends.get(channel)
+                if not seq or before.get(channel) == (seq, head):
+                    continue
+                if end is None or seq > end.seq:
+                    found.append(
+                        f"{channel}: line {seq}, at which a key ends, is not here; nobody here can vouch for it"
+                    )
+                elif head_at(channel, seq, end, partial(journal.read_segment, site.places)) != head:
+                    found.append(f"{channel}: the line {seq} at which a key ends is not the one that was accepted here")
+    return found
 
 
 def _cuts(site: Site, chain: Chain, draft: Document) -> list[str]:

@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple
 
+from wire.daemon.proposing import TERMS
 from wire.daemon.rootkeys import root_path, root_signer
 from wire.daemon.site import Site
 from wire.errors import UsageError
@@ -87,11 +88,12 @@ def add(here: Here, name: str, line: str, *, confirm: Callable[[Draft], bool]) -
     return decide(here, make, f"trust: root {name}", confirm=confirm)
 
 
-def remove(here: Here, wanted: str, *, confirm: Callable[[Draft], bool]) -> Decided:
+def remove(here: Here, wanted: str, *, beside: bool = False, confirm: Callable[[Draft], bool]) -> Decided:
     """Take a root off.
 
     Args:
         wanted: its name, fingerprint or key id.
+        beside: also while another proposal is open, which may be that root's.
 
     Raises:
         UsageError: there is no such root (`root-unknown`), fewer would be left than must sign (`threshold-invalid`), or
@@ -116,7 +118,7 @@ def remove(here: Here, wanted: str, *, confirm: Callable[[Draft], bool]) -> Deci
         removed.append(public)
         return _with(chain, left, newest.threshold, roots.names(newest))
 
-    return decide(here, make, "trust: a root less", confirm=confirm)
+    return decide(here, make, "trust: a root less", terms=TERMS._replace(beside=beside), confirm=confirm)
 
 
 def threshold(here: Here, count: int, *, confirm: Callable[[Draft], bool]) -> Decided:
