@@ -8,8 +8,8 @@ survivor: a missing test, or a change that means the same. `tools/mutants.txt` l
 other survivor, and a line there of which nothing survives, is a failure.
 
 Changed are the bodies of functions: comparisons, conditions, arithmetic, numbers, texts, codes, results, and statements
-that are left out. Not changed are tables and forms at the top of a module, defaults of arguments, and the words of
-messages that are put together.
+that are left out; and the limits, forms and tables at the top of a module, where one of these functions uses them. Not
+changed are defaults of arguments, and words for people.
 """
 
 import ast
@@ -17,6 +17,7 @@ import copy
 import gc
 import importlib
 import os
+import re
 import resource
 import sys
 import time
@@ -40,17 +41,25 @@ _SWAPPED: dict[type[ast.AST], tuple[type[ast.AST], ...]] = {
     ast.Mod: (ast.FloorDiv,), ast.BitOr: (ast.BitAnd,), ast.BitAnd: (ast.BitOr,),
     ast.Continue: (ast.Break,), ast.Break: (ast.Continue,),
 }  # fmt: skip
+_UNUSED = 3
+"""The exit status of a fork in which there is nothing to run."""
 _CODES = ("Code", "Reason", "Verdict", "State")
 
 
 class Change(NamedTuple):
-    """One small change: where it is, what it reads like, and the changed module."""
+    """One small change: where it is, what it reads like, and the changed module.
+
+    Attributes:
+        function: or the name of what stands at the top of the module.
+        top: whether it is the latter.
+    """
 
     module: str
     function: str
     line: int
     text: str
     tree: ast.Module
+    top: bool = False
 
     @property
     def name(self) -> str:
@@ -67,6 +76,31 @@ def changes(module: str, source: str) -> Iterator[Change]:
             for node, parent in _nodes(part, function):
                 for text, edit in _edits(node, parent):
                     yield Change(module, ".".join(path), getattr(node, "lineno", 0), text, _edited(tree, node, edit))
+    for statement in tree.body:
+        for name in sorted(_targets(statement) - {"__all__"}):
+            for node in _constants(statement):
+                for value in _other_forms(node.value):
+                    text = f"{_said(node)} -> {value!r}"
+                    yield Change(module, name, node.lineno, text, _edited(tree, node, _with(value=value)), top=True)
+
+
+def _targets(statement: ast.AST) -> set[str]:
+    """Return the names that a statement at the top of a module gives a value."""
+    if isinstance(statement, ast.AnnAssign) and statement.value is not None:
+        return {statement.target.id} if isinstance(statement.target, ast.Name) else set()
+    if isinstance(statement, ast.Assign):
+        return {target.id for target in statement.targets if isinstance(target, ast.Name)}
+    return set()
+
+
+def _constants(node: ast.AST) -> Iterator[ast.Constant]:
+    """Yield the constants of a node outside of the functions in it, which are changed as such, and of annotations."""
+    if isinstance(node, ast.Constant):
+        yield node
+    elif not isinstance(node, ast.Lambda):
+        for child in ast.iter_child_nodes(node):
+            if not (isinstance(node, ast.AnnAssign) and child is node.annotation):
+                yield from _constants(child)
 
 
 def _nodes(node: ast.AST, parent: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
@@ -145,6 +179,16 @@ def _other_values(value: object) -> tuple[object, ...]:
     return (value + b"X",) if isinstance(value, bytes) else ()
 
 
+def _other_forms(value: object) -> Iterator[object]:
+    """Yield what a limit or a form may be in place of this: also a form with other numbers of characters."""
+    yield from _other_values(value)
+    text = value.decode("latin-1") if isinstance(value, bytes) else value if isinstance(value, str) else ""
+    for found in re.finditer(r"(?<=[{,])[0-9]+(?=[,}])", text):
+        for number in {int(found[0]) + 1, max(0, int(found[0]) - 1)} - {int(found[0])}:
+            other = f"{text[: found.start()]}{number}{text[found.end() :]}"
+            yield other.encode("latin-1") if isinstance(value, bytes) else other
+
+
 def _instead(other: ast.AST) -> Edit:
     return lambda _: other
 
@@ -204,16 +248,44 @@ class Live:
             if isinstance(one, FunctionType) and one.__code__ in wanted:
                 self.functions.setdefault(one.__code__, []).append(one)
 
-    def put(self, tree: ast.Module) -> list[CodeType]:
+    def put(self, tree: ast.Module) -> set[CodeType]:
         """Put a change into the functions; return the code that they had."""
-        changed = []
+        changed = set()
         codes = list(_units(compile(tree, self.path, "exec", dont_inherit=True)))
         for old, new in zip(self.codes, codes, strict=True):
             if old != new:
-                changed.append(old)
+                changed.add(old)
                 for function in self.functions.get(old, ()):
                     function.__code__ = new
         return changed
+
+    def put_top(self, tree: ast.Module, name: str) -> set[str]:
+        """Give a name at the top of the module, and what is made of it there, the values of a tree; return the names.
+
+        Whoever imported one of them by its name gets the new value, too.
+        """
+        module = sys.modules[self.name]
+        space = dict(vars(module))
+        changed: set[str] = set()
+        for statement in tree.body:
+            targets = _targets(statement)
+            loaded = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)} - targets
+            if name in targets or (targets and loaded & changed):
+                code = compile(ast.Module([statement], []), self.path, "exec", dont_inherit=True)
+                exec(code, space)  # noqa: S102 - a line of the product, with one constant changed
+                changed |= targets
+        for one in changed:
+            old = vars(module)[one]
+            for other in list(sys.modules.values()):
+                if getattr(other, "__name__", "").startswith(("wire.", self.name)) and vars(other).get(one) is old:
+                    setattr(other, one, space[one])
+        return changed
+
+
+def _names(code: CodeType) -> set[str]:
+    """Return the global names and attributes that a function uses."""
+    inside = (_names(const) for const in code.co_consts if isinstance(const, CodeType))
+    return set(code.co_names).union(*inside)
 
 
 class Runner:
@@ -247,15 +319,19 @@ class Runner:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Run each test once, then all changes."""
-        live = [Live(name) for name in self.modules]
-        self._learn(session.items, {code for one in live for code in one.functions})
+        beside = [name for name in sys.modules if name.startswith(("wire.protocol.", "wire.keys."))]
+        live = {name: Live(name) for name in dict.fromkeys([*self.modules, *beside])}
+        self._learn(session.items, {code for one in live.values() for code in one.functions})
         if self.failed:
             return True
-        for one in live:
+        for one in (live[name] for name in self.modules):
             began, before, survived = time.monotonic(), self.count, len(self.survived)
             for change in changes(one.name, one.source):
+                noticed = self._noticed(one, change)
+                if noticed is None:
+                    continue
                 self.count += 1
-                if not self._noticed(one, change):
+                if not noticed:
                     self.survived.append(change)
                     _say(f"  survives: {one.path}:{change.line}: {change.name}")
             _say(
@@ -282,22 +358,32 @@ class Runner:
             took = time.process_time() - began
             for code in called:
                 self._callers.setdefault(code, []).append((took, item))
-        for callers in self._callers.values():
-            callers.sort(key=lambda caller: caller[0])
 
-    def _noticed(self, live: Live, change: Change) -> bool:
+    def _noticed(self, live: Live, change: Change) -> bool | None:
+        """Return whether a test fails with a change; None for a value that no function that was called uses."""
         child = os.fork()
         if child:
-            return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0
+            status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            return None if status == _UNUSED else status != 0
         try:
             self._forked = True
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-            callers = [caller for code in live.put(change.tree) for caller in self._callers.get(code, ())]
+            if change.top:
+                names = live.put_top(change.tree, change.function)
+                codes = {code for code in self._callers if names & _names(code)}
+            else:
+                codes = live.put(change.tree)
+            callers = sorted(
+                {item: took for code in codes for took, item in self._callers.get(code, ())}.items(),
+                key=lambda caller: caller[1],
+            )
+            if change.top and not callers:
+                os._exit(_UNUSED)
             # An endless loop ends with this.
-            most = CPU_SECONDS + int(3 * sum(took for took, _ in callers))
+            most = CPU_SECONDS + int(3 * sum(took for _, took in callers))
             resource.setrlimit(resource.RLIMIT_CPU, (most, most))
             _forget()
-            for _, item in callers:
+            for item, _ in callers:
                 _run(item)
         except BaseException:  # noqa: BLE001 - whatever it is, it was noticed
             os._exit(1)

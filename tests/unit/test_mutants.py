@@ -8,6 +8,11 @@ from support.checkout import ROOT
 
 MODULE = '''
 """Not changed: 3 > 2."""
+import re
+
+LONGEST = 4
+WORD = re.compile(rf"[a-z]{{1,{LONGEST}}}")
+NOWHERE = 7
 
 
 class Bounds:
@@ -25,13 +30,17 @@ class Bounds:
         return number
 
 
+def is_word(text: str) -> bool:
+    return WORD.fullmatch(text) is not None
+
+
 def low(number: int) -> bool:
     """Whether it is below ten."""
     return 0 <= number < 10 or number == -7
 '''
 TESTS = """
 import pytest
-from measured import Bounds, low
+from measured import Bounds, is_word, low
 
 
 def test_bounds():
@@ -39,6 +48,10 @@ def test_bounds():
     assert Bounds.bounded(2, 3) == 2
     assert Bounds(0).none is True
     assert Bounds(1).none is Bounds(-1).none is False
+
+
+def test_words():
+    assert [len(text) for text in ("", "a", "abcd", "abcde") if is_word(text)] == [1, 4]
 
 
 @pytest.mark.parametrize(("number", "is_low"), [(-8, False), (-7, True), (-1, False), (0, True), (9, True)])
@@ -65,6 +78,9 @@ def test_a_missing_test_is_found(tmp_path: Path) -> None:
         "measured low: 0 <= number < 10: 10 -> 11",
     ], done.stdout + done.stderr
     assert done.returncode == 1
+    (tmp_path / "test_measured.py").write_text(TESTS.replace('"abcde"', '"abcdef"'), "utf-8")
+    done = run()
+    assert "no test notices it: measured:5: measured LONGEST: 4 -> 5" in done.stdout, done.stdout
     (tmp_path / "test_measured.py").write_text(TESTS.replace("(9, True)", "(9, True), (10, False)"), "utf-8")
     done = run()
     assert (done.returncode, done.stdout.count("no test notices it")) == (1, 1), done.stdout
