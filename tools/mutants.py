@@ -79,8 +79,7 @@ def changes(module: str, source: str) -> Iterator[Change]:
     for statement in tree.body:
         for name in sorted(_targets(statement) - {"__all__"}):
             for node in _constants(statement):
-                for value in _other_forms(node.value):
-                    text = f"{_said(node)} -> {value!r}"
+                for text, value in _other_forms(node.value):
                     yield Change(module, name, node.lineno, text, _edited(tree, node, _with(value=value)), top=True)
 
 
@@ -179,14 +178,16 @@ def _other_values(value: object) -> tuple[object, ...]:
     return (value + b"X",) if isinstance(value, bytes) else ()
 
 
-def _other_forms(value: object) -> Iterator[object]:
-    """Yield what a limit or a form may be in place of this: also a form with other numbers of characters."""
-    yield from _other_values(value)
+def _other_forms(value: object) -> Iterator[tuple[str, object]]:
+    """Yield (what it reads like, value) for what a limit or a form may be, also with other numbers of characters."""
+    for changed in _other_values(value):
+        yield f"{_cut(repr(value))} -> {_cut(repr(changed))}", changed
     text = value.decode("latin-1") if isinstance(value, bytes) else value if isinstance(value, str) else ""
     for found in re.finditer(r"(?<=[{,])[0-9]+(?=[,}])", text):
         for number in {int(found[0]) + 1, max(0, int(found[0]) - 1)} - {int(found[0])}:
             other = f"{text[: found.start()]}{number}{text[found.end() :]}"
-            yield other.encode("latin-1") if isinstance(value, bytes) else other
+            where = text[max(0, found.start() - 30) : found.end() + 1]
+            yield f"{where} -> {number}", other.encode("latin-1") if isinstance(value, bytes) else other
 
 
 def _instead(other: ast.AST) -> Edit:
@@ -211,7 +212,10 @@ def _without(field: str, number: int) -> Edit:
 
 
 def _said(node: ast.AST) -> str:
-    text = " ".join(ast.unparse(node).split())
+    return _cut(" ".join(ast.unparse(node).split()))
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= 90 else text[:60] + "…" + text[-29:]
 
 
@@ -296,6 +300,7 @@ class Runner:
         self.survived: list[Change] = []
         self.count = 0
         self._forked = False
+        self._items: list[pytest.Item] = []
         self.failed = False
         self._callers: dict[CodeType, list[tuple[float, Any]]] = {}
 
@@ -341,6 +346,7 @@ class Runner:
         return True
 
     def _learn(self, items: list[pytest.Item], wanted: set[CodeType]) -> None:
+        self._items = items
         for item in items:
             called: set[CodeType] = set()
 
@@ -373,10 +379,10 @@ class Runner:
                 codes = {code for code in self._callers if names & _names(code)}
             else:
                 codes = live.put(change.tree)
-            callers = sorted(
-                {item: took for code in codes for took, item in self._callers.get(code, ())}.items(),
-                key=lambda caller: caller[1],
-            )
+            found = {item: took for code in codes for took, item in self._callers.get(code, ())}
+            if change.top and found:
+                found.update({item: 0.0 for item in self._items if _mentions(item, change.function)})
+            callers = sorted(found.items(), key=lambda caller: caller[1])
             if change.top and not callers:
                 os._exit(_UNUSED)
             # An endless loop ends with this.
@@ -392,6 +398,12 @@ class Runner:
 
 def _run(item: pytest.Item) -> None:
     item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+
+
+def _mentions(item: pytest.Item, name: str) -> bool:
+    """Return whether a test itself looks at what stands at the top of a module, and so need not call any function."""
+    code = getattr(getattr(item, "function", None), "__code__", None)
+    return code is not None and (name in _names(code) or repr(name) in repr(code.co_consts))
 
 
 def _forget() -> None:

@@ -154,6 +154,11 @@ def test_what_no_reader_would_take_is_not_sealed() -> None:
     with pytest.raises(UsageError) as refused:
         sealed(note="\udfff")
     assert refused.value.reason == "bad-content"
+    for number in ("1", "9" * 9):
+        assert parse(sealed(trust=f"{number}:{'f' * 16}")[:-1]).trust.startswith(number)
+    for trust in (f"{'9' * 10}:{'f' * 16}", f"0:{'f' * 16}", f"1:{'f' * 15}"):
+        with pytest.raises(UsageError):
+            sealed(trust=trust)
     assert parse(sealed(interval=0.0, counter=1)[:-1]).interval == 0.001
     assert parse(sealed(interval=1e9)[:-1]).interval == presences.INTERVAL_MAX
     assert parse(sealed(interval=0.2)[:-1]).interval == 0.2

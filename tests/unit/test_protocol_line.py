@@ -22,7 +22,7 @@ from wire.protocol.encoding import (
     verify,
 )
 from wire.protocol.line import LINE_MAX, LineError, check, content, genesis, head, parse, seal, seal_again
-from wire.protocol.messages import check_content, valid_type
+from wire.protocol.messages import TYPES, check_content, valid_type
 from wire.protocol.names import check_name, parse_id, segment_name, split_channel
 
 WIRE = "0123456789abcdef" * 2
@@ -345,6 +345,59 @@ def test_a_line_that_keeps_its_place_and_cannot_be_read(middle: bytes, code: Cod
             judge(line)
         assert refused.value.code == code
         assert why in refused.value.why
+
+
+@pytest.mark.parametrize(
+    ("member", "form", "taken", "refused"),
+    [
+        ("from", '"%s"', ("a", "a" * 32), ("", "a" * 33, "A")),
+        ("to", '"%s"', ("a", "a" * 32), ("", "a" * 33, "A")),
+        ("seq", "%s", ("1", "9" * 15), ("", "0", "01", "9" * 16, "-1")),
+        ("wire", '"%s"', ("f" * 32,), ("f" * 31, "f" * 33, "F" * 32)),
+        ("prev", '"%s"', ("f" * 64,), ("f" * 63, "f" * 65)),
+        (
+            "trust", '"%s"', ("1:" + "f" * 16, "9" * 9 + ":" + "f" * 16),
+            ("0:" + "f" * 16, "9" * 10 + ":" + "f" * 16, "1:" + "f" * 15, "1:" + "f" * 17),
+        ),
+        ("type", '"%s"', ("x", "x" * 32, "x-_9"), ("", "x" * 33, "X", "9x")),
+    ],
+)  # fmt: skip
+def test_the_fixed_members_have_one_form(
+    member: str, form: str, taken: tuple[str, ...], refused: tuple[str, ...]
+) -> None:
+    text = sealed()[:-1].decode()
+    there = json.dumps(json.loads(text)[member])
+    for value in (*taken, *refused):
+        raw = text.replace(f'"{member}":{there}', f'"{member}":{form % value}').encode()
+        if value in taken:
+            assert parse(raw).raw == raw
+        else:
+            with pytest.raises(LineError):
+                parse(raw)
+
+
+def test_every_type_and_every_choice_is_known_by_its_word() -> None:
+    assert set(TYPES) == {
+        "message", "request", "reply", "ack", "warning", "feedback", "correction", "ship", "receipt", "proposal",
+        "counter", "accept", "reject", "decision", "claim", "release", "task", "heartbeat", "incident", "shutdown",
+        "wakeup",
+    }  # fmt: skip
+    for said in ("low", "normal", "high", "urgent"):
+        assert check(parse(sealed(priority=said)[:-1])) == {"priority": said}
+    for said in ("none", "agent", "human"):
+        assert check(parse(sealed(needs=said)[:-1])) == {"needs": said}
+    for text, valid in (("x", True), ("x" * 32, True), ("x" * 33, False)):
+        assert valid_type(text) is valid
+    with pytest.raises(strictjson.StrictError):
+        strictjson.dumps(float("nan"))
+
+
+@pytest.mark.parametrize("name", ["v", "wire", "from", "to", "seq", "prev", "ts", "trust", "type", "key", "sig"])
+def test_no_fixed_member_stands_twice(name: str) -> None:
+    raw = sealed()[:-1]
+    at = raw.index(b'"key":')
+    with pytest.raises(LineError, match=f"duplicate key '{name}'"):
+        check(parse(raw[:at] + b'"%s":1,' % name.encode() + raw[at:]))
 
 
 def test_what_is_just_long_or_short_enough_is_read() -> None:
