@@ -133,6 +133,7 @@ def test_a_refusal_says_where_it_is_wrong(raw: bytes, said: str) -> None:
 
 def test_the_limits_are_the_last_that_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     one = json.loads(RAW)["exhibits"][0]
+    assert (exhibits.BUNDLE_MAX, exhibits.TEXT_MAX) == (33_554_432, 8_192)
     assert len(read(changed(exhibits=[one] * exhibits.EXHIBITS_MAX)).exhibits) == exhibits.EXHIBITS_MAX
     text = "x" * exhibits.TEXT_MAX
     assert read(claimed(scope=text)).claim.scope == text

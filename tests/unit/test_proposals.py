@@ -142,6 +142,7 @@ def test_the_limits_of_a_proposal_are_still_read(monkeypatch: pytest.MonkeyPatch
     assert read(with_(base=[1, HASH])).base == (1, HASH)
     assert read(with_(base=[VERSION_MAX - 1, HASH])).base[0] == VERSION_MAX - 1
     assert read(with_(expires="2026-11-29T11:20:00.124Z")).expires > NOW
+    assert proposals.PROPOSAL_MAX == 1_048_576
     monkeypatch.setattr(proposals, "PROPOSAL_MAX", len(RAW))
     assert read(RAW).head == RAW
     # What is made has room for all signatures.
@@ -233,6 +234,7 @@ def test_a_line_of_a_root_key_is_what_the_protocol_says() -> None:
 
 
 def test_the_longest_line_that_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert roots.LINE_MAX == 1_024
     monkeypatch.setattr(roots, "LINE_MAX", len(LINE))
     assert roots.read(LINE, wire=WIRE, name="lea") == A.public
     monkeypatch.setattr(roots, "LINE_MAX", len(LINE) - 1)

@@ -48,6 +48,7 @@ def test_a_rotation_is_made_of_two_signatures_and_is_never_one_that_is_refused()
     for positions in ({"spark/mac": (0, HEAD)}, {"spark/mac": (2**53, HEAD)}, {"mac/spark": (1, HEAD)}):
         with pytest.raises((TrustError, strictjson.StrictError)):
             rotations.make(OLD, NEW, positions=positions, **given)
+    assert rotations.ROTATION_MAX == 524_288
     with pytest.raises(TrustError, match="a rotation of"):
         _read(b" " * (rotations.ROTATION_MAX + 1))
 

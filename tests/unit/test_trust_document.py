@@ -488,6 +488,8 @@ def test_junk_is_refused_or_read_but_never_breaks(raw: bytes) -> None:
         ("000001.json", 1),
         ("999999.json", 999_999),
         ("1000000.json", 1_000_000),
+        ("999999999.json", 999_999_999),
+        ("1000000000.json", None),
         ("000000.json", None),
         ("0000001.json", None),
         ("00001.json", None),

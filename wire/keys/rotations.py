@@ -43,7 +43,6 @@ ROTATION_MAX = 524_288
 
 _SIGNED = ("v", "wire", "name", "role", "public", "created", "proof", "replaces", "positions")
 _MEMBERS = (*_SIGNED, "closed", "opened")
-_SEQ_MAX = 2**53 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +160,7 @@ def _positions(given: Any, name: Any) -> dict[str, tuple[int, str]]:
     found = {}
     for channel, at in given.items():
         sender, _, recipient = channel.partition("/")
-        good = isinstance(at, list) and len(at) == 2 and type(at[0]) is int and 1 <= at[0] <= _SEQ_MAX
+        good = isinstance(at, list) and len(at) == 2 and type(at[0]) is int and at[0] >= 1
         if not good or not isinstance(at[1], str) or not HASH.fullmatch(at[1]):
             raise refused(Reason.POSITION_INVALID, f"the position in {channel[:80]!r} is not a number and a head")
         if sender != name or not valid_channel(sender, recipient):
