@@ -21,7 +21,7 @@ import re
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 from typing import Any, NamedTuple
@@ -263,10 +263,10 @@ class Live:
                     function.__code__ = new
         return changed
 
-    def put_top(self, tree: ast.Module, name: str) -> set[str]:
+    def put_top(self, tree: ast.Module, name: str, tests: Iterable[Any]) -> set[str]:
         """Give a name at the top of the module, and what is made of it there, the values of a tree; return the names.
 
-        Whoever imported one of them by its name gets the new value, too.
+        Whoever imported one of them by its name gets the new value, too, modules of tests among them.
         """
         module = sys.modules[self.name]
         space = dict(vars(module))
@@ -280,8 +280,8 @@ class Live:
                 changed |= targets
         for one in changed:
             old = vars(module)[one]
-            for other in list(sys.modules.values()):
-                if getattr(other, "__name__", "").startswith(("wire.", self.name)) and vars(other).get(one) is old:
+            for other in [*sys.modules.values(), *tests]:
+                if getattr(other, "__dict__", {}).get(one) is old:
                     setattr(other, one, space[one])
         return changed
 
@@ -375,7 +375,9 @@ class Runner:
             self._forked = True
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
             if change.top:
-                names = live.put_top(change.tree, change.function)
+                names = live.put_top(
+                    change.tree, change.function, {getattr(item, "module", None) for item in self._items}
+                )
                 codes = {code for code in self._callers if names & _names(code)}
             else:
                 codes = live.put(change.tree)
