@@ -22,7 +22,7 @@ from wire.protocol.encoding import (
     verify,
 )
 from wire.protocol.line import LINE_MAX, LineError, check, content, genesis, head, parse, seal, seal_again
-from wire.protocol.messages import TYPES, check_content, valid_type
+from wire.protocol.messages import OPTIONAL, TYPES, check_content, valid_type
 from wire.protocol.names import check_name, parse_id, segment_name, split_channel
 
 WIRE = "0123456789abcdef" * 2
@@ -113,6 +113,7 @@ def test_the_longest_line_that_can_be_sealed_is_the_longest_that_is_read() -> No
 
 def test_members_that_are_none_are_left_out() -> None:
     assert sealed(body=None, subject=None) == sealed()
+    assert sealed(**dict.fromkeys(OPTIONAL)) == sealed()
     assert "ack_required" in content(parse(sealed(ack_required=False)[:-1]))
 
 
