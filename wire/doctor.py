@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from wire.daemon.site import Site
-from wire.daemon.status import LOCKED
+from wire.daemon.status import LOCKED, RUNNING
 from wire.errors import WireError
 from wire.gitio import OLDEST_GIT, Git, GitFailed, redact_url
 from wire.hooks import githook, installer, sessions
@@ -27,7 +27,7 @@ from wire.store.config import WireConfig
 from wire.store.paths import Settings
 from wire.store.progress import Progress
 from wire.systemd import service, surroundings, unit
-from wire.systemd.state import look
+from wire.systemd.state import look, prove
 from wire.systemd.unit import Origin
 from wire.verbs.render import age
 
@@ -279,7 +279,12 @@ def _service(settings: Settings, wires: tuple[WireConfig, ...]) -> Iterator[Chec
     try:
         path, text = service.unit_text(settings)
     except WireError as error:
-        yield Check("service", "note", error.message, error.next_step)
+        proofs = prove(settings) if wires else ()
+        if proofs and all(one.daemon == RUNNING for one in proofs):
+            found = f"{error.message}; a daemon that was started by hand serves this machine (process {proofs[0].pid})"
+            yield Check("service", "note", found)
+        else:
+            yield Check("service", "note", error.message, error.next_step)
         return
     if text is None:
         yield Check("service", "note", f"not installed: there is no {path}", "wire service install")

@@ -35,10 +35,21 @@ def test_a_machine_on_which_all_is_well(team: Team) -> None:
     assert "next: wire daemon run" in text
 
 
+def test_a_daemon_that_was_started_by_hand_is_not_asked_for_again(team: Team) -> None:
+    team.mac.start_daemon()
+    verdict, said = verdicts(team.mac)["service"]
+    assert verdict == "note"
+    assert "a daemon that was started by hand serves this machine (process " in said
+    assert "wire daemon run" not in said
+
+
 def test_a_machine_without_a_wire(machines: Callable[..., Machine]) -> None:
     checks = verdicts(machines("fresh"))
     assert checks["configuration"][0] == "note"
     assert "wire join" in checks["configuration"][1]
+    refused = machines("bare").wire("tail", check=False)
+    assert refused.status == 2
+    assert "`wire join CODE`" in refused.stderr
 
 
 def loosen_a_key(crew: Team, tmp_path: Path) -> None:
@@ -83,7 +94,7 @@ def lose_the_branch(crew: Team, tmp_path: Path) -> None:
     ("harm", "check", "said"),
     [
         pytest.param(loosen_a_key, "hub: key of mac", "chmod 600", id="key-permissions"),
-        pytest.param(remove_a_key, "hub: key of mac", "no key at", id="key-missing"),
+        pytest.param(remove_a_key, "hub: key of mac", "wire trust revoke mac --reason lost", id="key-missing"),
         pytest.param(empty_the_pin, "hub: pin and trust", "wire trust repin", id="pin"),
         pytest.param(harm_the_trust, "hub: pin and trust", "wire trust repin", id="trust"),
         pytest.param(take_the_remote_away, "hub: remote", "unreachable 0/3", id="remote-gone"),

@@ -111,7 +111,8 @@ def test_entries_of_others_survive_to_the_byte(mac: Machine, runtime: str) -> No
     assert Path(installed["backup"]).read_bytes() == before
     mac.wire("hooks", "install", runtime)
     assert Path(installed["backup"]).read_bytes() == before
-    mac.wire("hooks", "install", runtime, "--uninstall")
+    taken = mac.wire("hooks", "install", runtime, "--uninstall")
+    assert f"taken out of {path}\n" in taken.stdout
     after = json.loads(path.read_bytes())
     after.pop("version", None)
     assert after == FOREIGN

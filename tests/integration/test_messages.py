@@ -96,7 +96,8 @@ def test_a_batch_is_one_send_in_order_and_a_bad_line_sends_nothing(team: Team) -
         (("send", "spark", '{"a":NaN}', "--json"), "NaN is not a JSON number"),
         (("send",), "say to whom"),
         (("tail", "--since", "yesterday"), "is not a time"),
-        (("show", "mac/spark/99"), "there is no message mac/spark/99 here"),
+        (("show", "mac/spark/99"), "there is no message mac/spark/99 here; nothing of mac/spark is here"),
+        (("read", "mac/sprak/1"), "nothing of mac/sprak is here, and 'sprak' is not in this machine's copy of the"),
         (("show", "nonsense"), "is not a message id"),
     ],
 )
@@ -106,6 +107,16 @@ def test_wrong_use_says_what_was_found_and_writes_nothing(team: Team, args: tupl
     assert words in result.stderr + result.stdout
     assert "Traceback" not in result.stderr
     assert not (state(team.mac) / "journal/mac/spark/000001.jsonl").exists()
+
+
+def test_a_type_of_ones_own_is_sent_and_told_of(team: Team) -> None:
+    (typo,) = team.mac.json("send", "spark", "please", "--type", "requst")["warnings"]
+    assert typo == "'requst' is a type of your own, which no program here knows; did you mean 'request'?"
+    (own,) = team.mac.json("send", "spark", "four", "--type", "weather")["warnings"]
+    assert own == "'weather' is a type of your own, which no program here knows"
+    assert team.mac.json("send", "spark", "please", "--type", "request")["warnings"] == []
+    team.settle()
+    assert [one["line"]["type"] for one in team.spark.jsonl("tail")] == ["requst", "weather", "request"]
 
 
 def test_idem_gives_the_old_id_for_the_same_content_and_refuses_other_content(team: Team) -> None:

@@ -315,6 +315,8 @@ def test_the_fourth_unanswered_urgent_message_is_told_of(team: Team) -> None:
 def test_who_is_unknown_and_who_only_asks_to_join(team: Team, machines: Any) -> None:
     (told,) = warned(team.mac, "ghost")
     assert "'ghost' is not in this machine's copy of the trust" in told
+    assert "did you mean" not in told
+    assert warned(team.mac, "sprak")[0].endswith("; did you mean 'spark'?")
     newcomer = machines("nova")
     checkpoint = team.mac.json("trust", "show")["checkpoint"]
     newcomer.wire("join", team.remote.url, "--as", "nova", "--trust", checkpoint)

@@ -57,6 +57,8 @@ def test_a_second_root_and_a_threshold(team: Team) -> None:
     # Asked again, it is the same key and the same line.
     again = team.spark.json("keys", "root", "new", "sam")
     assert (again["line"], again["again"], again["counts"]) == (line["line"], True, False)
+    cut = failed(team.mac, "trust", "root", "add", "sam", line["line"][:-1], "--yes")
+    assert (cut["reason"], "copy all of it" in cut["error"]) == ("root-line-invalid", True)
     shown = team.mac.wire("trust", "root", "add", "sam", line["line"], "--yes")
     assert f"adds the root sam ({line['fingerprint']})" in shown.stdout
     held = team.mac.json("trust", "show")
@@ -89,7 +91,8 @@ def test_an_approval_waits_for_the_second_root(team: Team) -> None:
     (seen,) = team.spark.jsonl("trust", "pending")
     assert (seen["id"], seen["mine"], seen["by"]) == (waits["id"], False, waits["by"])
     zoe.wire("sync")
-    assert failed(zoe, "trust", "sign", waits["id"], "--yes")["reason"] == "key-missing"
+    refused = failed(zoe, "trust", "sign", waits["id"], "--yes")
+    assert (refused["reason"], "a machine that holds one" in refused["next_step"]) == ("key-missing", True)
     # The same approval by the other root is the missing signature.
     done = team.spark.json("trust", "approve", "zoe", "--fingerprint", fingerprint)
     assert "proposal" not in done

@@ -169,6 +169,9 @@ def test_approving_asks_and_a_no_changes_nothing(team: Team) -> None:
     refused = team.mac.wire("trust", "approve", "late", input="n\n", check=False)
     assert refused.status == 2
     assert "was not approved; nothing was changed" in refused.stderr
+    alone = team.mac.wire("trust", "approve", "late", input="", check=False)
+    assert alone.status == 2
+    assert "nobody is here to answer this question; nothing was changed" in alone.stderr
     done = team.mac.wire("trust", "approve", "late", input="y\n")
     assert "late is enrolled" in done.stdout
 

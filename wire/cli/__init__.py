@@ -103,6 +103,16 @@ def _version(ctx: click.Context, wanted: bool) -> None:
         ctx.exit()
 
 
+def _nobody_answered() -> WireError:
+    error = WireError(
+        "nobody is here to answer this question; nothing was changed",
+        reason="not-answered",
+        next_step="in a terminal the same command; or with what answers it beforehand, which its --help names",
+    )
+    error.exit_status = USAGE
+    return error
+
+
 def main() -> None:
     """Run the command line and exit."""
     prepare()
@@ -126,8 +136,10 @@ def main() -> None:
         # A group without a command: click's message is its help.
         helped = usage is not None and shown.message.startswith("Usage: ")
         status = told(shown) if helped else fail(shown, as_json="--json" in argv)
-    except (click.Abort, KeyboardInterrupt):
-        status = 130
+    except (click.Abort, KeyboardInterrupt) as error:
+        # A question that met the end of standard input: nobody is there who could answer it.
+        unanswered = isinstance(error.__context__, EOFError)
+        status = fail(_nobody_answered(), as_json="--json" in argv) if unanswered else 130
     except (BrokenPipeError, SystemExit):
         # click turns a broken pipe into a plain exit, and exits for no other reason here.
         status = broken_pipe()

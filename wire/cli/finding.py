@@ -95,7 +95,7 @@ def _in_one_line(one: Thread) -> str:
     last = f"last {one.last.line.type} {one.last.id} {age(age_of(one.last))} ago"
     unread = f", {one.unread} unread" if one.unread else ""
     asking = f", answer asked for by {', '.join(one.asking[:3])}" if one.asking else ""
-    topic = quoted(one.topic, 80) if one.topic else "(its beginning is not here)"
+    topic = quoted(one.topic, 80) if one.topic else "(no text, or its beginning is not here)"
     return f"{one.root} {many} by {', '.join(one.agents)}, {last}{unread}{asking} | {topic}"
 
 

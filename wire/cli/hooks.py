@@ -205,7 +205,8 @@ def _tell_installed(
             next_step=next_step,
         )
     did = "" if report.changed else ", nothing to change"
-    say(f"hooks of {runtime.title} {report.state} in {report.path}{did}")
+    stands = "taken out of" if report.changed and wanted == "missing" else f"{report.state} in"
+    say(f"hooks of {runtime.title} {stands} {report.path}{did}")
     if report.changed and report.backup:
         say(f"as it was before: {report.backup}")
     if report.changed and report.state == "installed":

@@ -51,6 +51,8 @@ def tail(
 ) -> None:
     """Show new verified messages for this agent, oldest first.
 
+    On a terminal with their texts; elsewhere each is one line, which names `wire read ID` where it is cut.
+
     The cursor moves only after the output was taken, so that a message is shown at least once. A filter on content, -n
     and --all leave it where it is. Exit 0: shown, or nothing new. 4: an open incident concerns what was asked, or the
     place was lost. 6: nothing new, but the remote was not reached lately, so that nobody knows.

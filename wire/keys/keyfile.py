@@ -189,7 +189,17 @@ def load_for(
     Raises:
         IdentityError: `key-mismatch`, and see `read`.
     """
-    found = read(path, allow_loose=allow_loose, environ=environ)
+    try:
+        found = read(path, allow_loose=allow_loose, environ=environ)
+    except IdentityError as error:
+        if error.reason == "key-missing":
+            error.next_step = (
+                "this needs a root key of the wire: run it on a machine that holds one"
+                if kind == "root"
+                else f"put {os.path.basename(path)} back from a copy; where there is none the key is lost, and who"
+                f" holds a root key runs: wire trust revoke {name} --reason lost"
+            )
+        raise
     if (found.kind, found.name, found.wire) != (kind, name, wire):
         raise IdentityError(
             f"{path} holds the {found.kind} key of {found.name!r} on wire {found.wire}; "

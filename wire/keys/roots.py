@@ -69,7 +69,10 @@ def read(text: str, *, wire: str, name: str) -> bytes:
     except (ValueError, binascii.Error):
         raw = b""
     if not raw or sha256_hex(raw)[:_SUM] != check:
-        raise refused(Reason.ROOT_LINE_INVALID, f"this is no whole line of a root's key: it begins with {PREFIX!r}")
+        raise refused(
+            Reason.ROOT_LINE_INVALID,
+            f"this is not a whole line of `wire keys root new`, which begins with {PREFIX!r}: copy all of it",
+        )
     try:
         members = strictjson.loads(raw, floats_below=None)
         if tuple(members) != _MEMBERS or not all(isinstance(value, str) for value in members.values()):

@@ -164,8 +164,8 @@ def choose_wire(config: Config, settings: Settings) -> WireConfig:
         raise UsageError(
             f"no wire is configured on this machine ({config.path})",
             reason="no-wire",
-            next_step="`wire init REMOTE --as NAME` begins one, `wire join REMOTE --as NAME --trust 1:SHA256:…`"
-            " joins one",
+            next_step="`wire init REMOTE --as NAME` begins one; `wire join CODE`, with a code of `wire invite`, or"
+            " `wire join REMOTE --as NAME --trust 1:SHA256:…` joins one",
         )
     if settings.wire is not None:
         wire = config.get(settings.wire)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from wire.errors import Busy, StoreError, UsageError
 from wire.protocol.chain import Position
 from wire.protocol.messages import valid_type
-from wire.protocol.names import parse_id
+from wire.protocol.names import EVERYONE, parse_id
 from wire.store import cursors, reading
 from wire.store.cursors import DEFAULT_READER as DEFAULT_READER
 from wire.store.files import lock_holder, locked
@@ -202,8 +202,16 @@ def find(here: Here, message_id: str) -> Item:
         return look.item(found)
     if (revoked := look.revoked(channel, seq)) is not None:
         return revoked
+    last = look.end(channel).seq
+    strange = [
+        repr(name)
+        for name in channel.split("/")
+        if not last and name not in {*pin.names.agents, *pin.names.groups, EVERYONE}
+    ]
     raise UsageError(
-        f"there is no message {message_id} here; {channel} ends with line {look.end(channel).seq}",
+        f"there is no message {message_id} here; "
+        + (f"{channel} ends with line {last}" if last else f"nothing of {channel} is here")
+        + (f", and {' and '.join(strange)} is not in this machine's copy of the trust" if strange else ""),
         reason="no-message",
     )
 

@@ -9,7 +9,7 @@ assumed (`state_of`). Nothing about the remote can make sending fail.
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wire.errors import IdentityError, NotReached, UsageError
@@ -17,7 +17,7 @@ from wire.keys import keyfile
 from wire.protocol.chain import Position
 from wire.protocol.encoding import Signer
 from wire.protocol.line import head, seal
-from wire.protocol.messages import valid_type
+from wire.protocol.messages import TYPES, valid_type
 from wire.protocol.names import EVERYONE, parse_id, valid_recipient
 from wire.store import journal
 from wire.store.files import read_bytes, utc_now
@@ -118,6 +118,7 @@ def send(here: Here, drafts: Sequence[Draft]) -> Outcome:
     results = {channel: builder.sent(ends[channel]) for channel, builder in builders.items()}
     sent = tuple(next(results[f"{agent}/{draft.to}"]) for draft in drafts)
     warnings = list(_warnings(here, pin, agent, key.signer, {draft.to for draft in drafts}))
+    warnings += [_odd_type(name) for name in sorted({draft.type for draft in drafts} - TYPES.keys())]
     for builder in builders.values():
         warnings += builder.warnings()
     urgent = {channel for channel, mine in channels.items() if any(one.draft.priority == "urgent" for one in mine)}
@@ -344,8 +345,21 @@ def _unknown(here: Here, pin: Pin, name: str) -> str:
         return f"{name!r} asks to join and is not approved yet (see `wire trust requests`); the line waits until it is"
     return (
         f"{name!r} is not in this machine's copy of the trust (version {pin.trust_version}); the line waits for whoever"
-        " gets that name"
+        f" gets that name{_meant(name, (*pin.names.agents, *pin.names.groups))}"
     )
+
+
+def _odd_type(name: str) -> str:
+    """Say that a type is none of those that ask for something: whoever mistypes one would wait for an answer."""
+    return f"{name!r} is a type of your own, which no program here knows{_meant(name, TYPES)}"
+
+
+def _meant(name: str, known: Iterable[str]) -> str:
+    """Return a question for a name that differs little from one that is known; empty for any other."""
+    from difflib import get_close_matches  # a mistake is rare, and every send would load it
+
+    close = get_close_matches(name, sorted(known), 1, 0.75)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def _forecast(here: Here, pin: Pin, channels: Sequence[str], urgent: frozenset[str]) -> Sequence[str]:
