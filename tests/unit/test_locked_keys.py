@@ -306,6 +306,7 @@ def test_a_person_is_asked_three_times_and_only_where_it_is_meant(path: str, mon
         return next(answers)
 
     monkeypatch.setattr("getpass.getpass", getpass)
+    monkeypatch.setattr(passphrases, "_asking", True)
     monkeypatch.setattr(sys, "stdin", _Terminal())
     monkeypatch.setattr(sys, "stderr", _Terminal())
     assert refused(load(path)).reason == "key-locked"
@@ -316,7 +317,6 @@ def test_a_person_is_asked_three_times_and_only_where_it_is_meant(path: str, mon
     other = f"{path.removesuffix('mac.key')}spark.key"
     keyfile.create(other, name="spark", kind="agent", wire=WIRE, passphrase=WORD.encode())
     keyfile.load(other).ready()
-    monkeypatch.setattr(passphrases, "_asking", True)
     passphrases.never_ask()
     assert not passphrases.can_ask()
 

@@ -210,8 +210,9 @@ def _name_holder(path: str) -> None:
         with suppress(OSError):
             mine = b"%d\n" % os.getpid()
             # Some file systems bring a file to disk that was emptied and written anew; who held it last need not.
-            if os.pread(note, 32, 0) != mine:
+            if os.read(note, 32) != mine:
                 os.ftruncate(note, 0)
+                os.lseek(note, 0, os.SEEK_SET)
                 os.write(note, mine)
     finally:
         os.close(note)
