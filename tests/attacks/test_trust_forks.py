@@ -8,6 +8,7 @@ import pytest
 from support import team
 from support.besieged import Siege, incidents, pin, signer, site
 from support.machine import Machine
+from wire.keys import roots
 from wire.keys.trust import enroll, prove, set_group, sign_document
 from wire.protocol.encoding import Signer, format_checkpoint
 from wire.store import trustforks
@@ -142,3 +143,24 @@ def test_a_decision_survives(siege: Siege, offline: bool) -> None:
     here.save(replace(here.pin(), judged_trust=0))
     siege.mac.wire("sync", check=False)
     assert _show(siege.mac)["checkpoint"] == other
+
+
+def test_who_was_a_root_once_stops_no_later_version(siege: Siege) -> None:
+    # The key counted for the version before its removal, and makes another one of that number, which the host shows.
+    line = roots.offer(EVE, wire=pin(siege.mac).wire, name="eve")
+    siege.mac.wire("trust", "root", "add", "eve", line, "--yes")
+    chain = site(siege.mac).trust(pin(siege.mac))
+    siege.mac.wire("trust", "root", "remove", "eve", "--yes")
+    held = _show(siege.mac)["checkpoint"]
+    siege.sync(siege.spark, siege.lee)
+    forged = set_group(chain.newest, chain.wire, name="hers", members=["lee"], created=NOW)
+    siege.host.put_trust(chain.newest.version + 1, forged, sign_document(forged, EVE))
+    # What the roots decide from then on is in force for everybody all the same; nobody takes hers over.
+    done = siege.mac.json("group", "set", "review", "mac", "spark")
+    for machine in (siege.spark, siege.lee):
+        machine.wire("sync", check=False)
+        shown = _show(machine)
+        assert set(shown["groups"]) == {"review"}
+        assert CODE in incidents(machine)
+        assert [fork["held"]["checkpoint"] for fork in shown["forks"]] == [held]
+    assert "checkpoint" not in done or _show(siege.spark)["checkpoint"] == done["checkpoint"]

@@ -77,6 +77,8 @@ def _with_all(chain: Chain, one: Weighed, lines: dict[str, bytes], now: str) -> 
     if lines.keys() == one.signed.keys():
         return one
     raw = one.proposal.signed(lines.values())
+    if len(raw) > PROPOSAL_MAX:
+        return one  # made so large by hand that nothing fits behind it; nobody can sign there, and others can offer
     return weigh(chain, proposals.parse(raw, wire=chain.wire, file_name=one.proposal.file_name), now)
 
 

@@ -51,7 +51,8 @@ class TrustSteps:
         versions = sorted({*documents, *signatures})
         for index, version in enumerate(versions):
             if version > judged.chain.newest.version + 1:
-                self._future(versions[index:])
+                if judged.other is None:
+                    self._future(versions[index:])
                 break
             if index % GROUP == 0:
                 group = versions[index : index + GROUP]
@@ -60,7 +61,8 @@ class TrustSteps:
             raw = self._carried(documents.get(version), held.raw if held else b"")
             signed = self._carried(signatures.get(version), judged.chain.signatures[version - 1] if held else b"")
             if not raw and held:
-                lost[version] = "is gone from the remote"
+                if judged.other is None:
+                    lost[version] = "is gone from the remote"
                 continue
             if not raw and not signed and self._followed:
                 continue  # of the line that is not followed any more, and gone from the tip
@@ -71,6 +73,10 @@ class TrustSteps:
                     self._accepted.replace_trust(judged.chain, self._followed)
                 else:
                     self._accepted.put_trust(judged.chain)
+            elif judged.other is not None:
+                # What follows in the other line says nothing of the one held here; what follows the held one counts, so
+                # that somebody whose key counted once cannot stop everything that was decided since.
+                continue
             elif judgement.verdict is Verdict.FORK:
                 judged.other = judgement.chain
                 self._find(
@@ -82,8 +88,6 @@ class TrustSteps:
                     held=held.hash if held else "",
                     other=judgement.chain.newest.hash if judgement.chain else "",
                 )
-                # What follows in the other line says nothing of the one held here.
-                break
             elif judgement.verdict is Verdict.INVALID and held:
                 lost[version] = f"was changed at the remote ({judgement.why})"
             elif judgement.verdict is not Verdict.SAME:

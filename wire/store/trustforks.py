@@ -2,12 +2,14 @@
 
 `forks/000007.<32 hex of its hash>.json` and its `.sig` in the state folder of the wire; `forks/decided.json` says by
 number which hash a person follows. Both documents are kept whatever is decided: they are evidence against whoever
-signed two. No more than `KEPT_MAX` are, since one root could sign a new one for each tip.
+signed two. No more than `KEPT_MAX` are, since one root could sign a new one for each tip: the one that was kept first
+then gives way, so that what a tip shows can always be followed. One that a person decided for never does.
 """
 
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 from wire.protocol import strictjson
@@ -33,17 +35,21 @@ class Kept(NamedTuple):
         return sha256_hex(self.raw)
 
 
-def keep(places: WirePlaces, version: int, raw: bytes, signatures: bytes) -> None:
-    """Keep a document, unless it is or there are too many.
+def keep(places: WirePlaces, version: int, raw: bytes, signatures: bytes, *, spare: str = "") -> None:
+    """Keep a document, unless it is.
+
+    Args:
+        spare: the hash of one that does not give way, besides those that were decided for.
 
     Raises:
         DiskFull, StoreError: it could not be written.
     """
     folder = _folder(places)
     path = os.path.join(folder, f"{version:06d}.{sha256_hex(raw)[:32]}.json")
-    if os.path.lexists(path) or len(_names(folder)) >= KEPT_MAX:
+    if os.path.lexists(path):
         return
     private_folder(folder)
+    _make_room(folder, {spare, *_decisions(folder).values()})
     atomic_write(f"{path}.sig", signatures)
     atomic_write(path, raw)
 
@@ -70,6 +76,16 @@ def decided(places: WirePlaces) -> dict[int, Kept]:
 
 def _folder(places: WirePlaces) -> str:
     return os.path.join(places.root, "forks")
+
+
+def _make_room(folder: str, spared: set[str]) -> None:
+    paths = [os.path.join(folder, name) for name in _names(folder)]
+    kept = {one[:32] for one in spared}
+    going = sorted((one for one in paths if one.split(".")[-2] not in kept), key=lambda one: os.lstat(one).st_mtime_ns)
+    for path in going[: max(0, len(paths) + 1 - KEPT_MAX)]:
+        for one in (path, f"{path}.sig"):
+            with suppress(FileNotFoundError):
+                os.unlink(one)
 
 
 def _names(folder: str) -> list[str]:

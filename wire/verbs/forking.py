@@ -100,7 +100,7 @@ def follow(here: Here, checkpoint: str, *, confirm: Callable[[Fork], bool]) -> F
     with site.cycle_lock():
         if held is not None:
             # Both are kept, whichever is followed.
-            trustforks.keep(site.places, version, held.raw, chain.signatures[version - 1])
+            trustforks.keep(site.places, version, held.raw, chain.signatures[version - 1], spare=digest.hex())
         trustforks.decide(site.places, version, digest.hex())
         pin = site.pin()
         pinned, _ = parse_checkpoint(pin.checkpoint)
