@@ -11,12 +11,14 @@ import pytest
 from support.besieged import site
 from support.machine import Machine
 from support.team import Team, pin, signer
-from support.trusts import OTHER_HEAD, edited
-from wire.daemon import rootkeys
+from support.trusts import OTHER_HEAD, begun, edited
+from wire.daemon import proposing, rootkeys
+from wire.daemon.proposing import _with_all
 from wire.daemon.rootkeys import remember, signed_for
 from wire.errors import TrustError
 from wire.keys import proposals
 from wire.keys.trust import Chain, sign_document
+from wire.protocol.encoding import Signer
 from wire.store.files import utc_now
 
 FOR_EVER = "9999-12-31T23:59:59.999Z"
@@ -123,6 +125,21 @@ def it_is_taken_off_whatever_it_proposes(team: Team) -> None:
     # What it offers now is nobody's proposal any more.
     lee_offers(team, next_version(chain_of(team), lambda f: f["policy"].update(x=2)))
     assert team.mac.jsonl("trust", "pending") == []
+
+
+def test_a_proposal_with_no_room_for_signatures_is_in_nobodys_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Two roots made it so by hand: the one is signed, and the other is as large as a proposal may be.
+    a, b = Signer(b"a" * 32), Signer(b"b" * 32)
+    chain = begun((a, b), threshold=2)
+    document = next_version(chain, lambda f: f["policy"].update(x=1))
+    raw = proposals.make(a, chain, document, note="", created="2026-01-01T00:00:00.000Z", expires=FOR_EVER)
+    one = proposals.weigh(
+        chain, proposals.parse(raw, wire=chain.wire, file_name=proposals.file_name(a.key_id)), utc_now()
+    )
+    lines = {b.key_id: sign_document(document, b)}
+    assert _with_all(chain, one, lines, utc_now()).signed == lines
+    monkeypatch.setattr(proposing, "PROPOSAL_MAX", len(raw))
+    assert _with_all(chain, one, lines, utc_now()) == one
 
 
 def test_two_processes_never_write_down_two_for_one_number(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:

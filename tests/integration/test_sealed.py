@@ -92,6 +92,14 @@ def test_every_reader_opens_it_for_its_recipient_and_its_author_and_for_nobody_e
 def test_nothing_of_it_is_written_anywhere(team: Team) -> None:
     team.mac.json("send", "spark", "Heliotrope at noon", "--subject", "Heliotrope", "--ref", "heliotrope-1", "--seal")
     team.settle()
+    # A session is told of it, and a drop folder is written, before anybody has read it.
+    session = json.dumps({"session_id": "0d3c1f9a-5f3e-4a52-9d9e-0f6f6c1f7a01", "cwd": "/work"})
+    told = team.spark.wire("hook", "claude-code", "session-start", input=session)
+    assert "Heliotrope at noon" in told.stdout
+    folder = team.spark.root / "drop"
+    drop.prepare(str(folder))
+    drop.run(api(team.spark), str(folder), 1e9)
+    assert [file.name for file in (folder / "inbox").glob("*.md")] == ["mac_spark_1.md"]
     for machine in (team.mac, team.spark):
         for args in (*READERS.values(), ["search", "heliotrope"], ["sent"], ["status"]):
             machine.wire(*[word.replace("noon", "heliotrope") for word in args], check=False)
