@@ -63,7 +63,7 @@ def fetch(site: Site, pin: Pin, chain: Chain) -> bool:
     if beside:
         cap = BOTH_MAX_BYTES if pin.verified is not None else FETCH_MAX_BYTES
         try:
-            site.git.fetch(pin.remote, [branch, *beside], max_bytes=cap)
+            site.git.fetch(pin.remote, [branch, *beside], max_bytes=cap, second=False)
             return True
         except GitFailed as error:
             if error.kind in _NOT_PRESENCE and not (held and error.kind is Kind.NO_REF):

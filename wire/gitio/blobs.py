@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from wire.gitio import parse
+from wire.gitio import leftout, parse
 from wire.gitio.classify import GitFailed, Kind
 from wire.gitio.core import Core
 
@@ -18,6 +18,17 @@ _LOST = re.compile(rb"([0-9a-f]{40}|[0-9a-f]{64}) (missing|ambiguous)\Z")
 def read(core: Core, oids: Iterable[str], *, max_size: int) -> dict[str, bytes | None]:
     """See `Git.blobs`."""
     wanted = list(dict.fromkeys(parse.object_id(oid) for oid in oids))
+    try:
+        return _read(core, wanted, max_size)
+    except GitFailed as error:
+        out = leftout.read(core.git_dir) if error.kind is Kind.CORRUPT else frozenset()
+        if error.object_id not in out:
+            raise
+    here = _read(core, [oid for oid in wanted if oid not in out], max_size)
+    return {oid: here.get(oid) for oid in wanted}
+
+
+def _read(core: Core, wanted: Sequence[str], max_size: int) -> dict[str, bytes | None]:
     if not wanted:
         return {}
     if len(wanted) <= FEW and (told := core.read(wanted, max_size=max_size)) is not None:
@@ -47,6 +58,17 @@ def blob_id(data: bytes, like: str) -> str:
 def sizes(core: Core, oids: Iterable[str]) -> dict[str, int]:
     """See `Git.sizes`."""
     wanted = list(dict.fromkeys(parse.object_id(oid) for oid in oids))
+    try:
+        return _sizes(core, wanted)
+    except GitFailed as error:
+        out = leftout.read(core.git_dir) if error.kind is Kind.CORRUPT else frozenset()
+        if error.object_id not in out:
+            raise
+    here = _sizes(core, [oid for oid in wanted if oid not in out])
+    return {oid: here.get(oid, leftout.LIMIT) for oid in wanted}
+
+
+def _sizes(core: Core, wanted: Sequence[str]) -> dict[str, int]:
     if not wanted:
         return {}
     if len(wanted) <= FEW and (told := core.read(wanted, max_size=-1)) is not None:

@@ -10,6 +10,7 @@ What is below is wire's only way to git; `git.Git` gives it meaning. Rules that 
 """
 
 import contextlib
+import copy
 import fcntl
 import os
 import re
@@ -88,6 +89,13 @@ class Core:
         self._homeless = Runner(os.sep, plain=quarantine is not None)
         self.reader = Reader(self.git_dir, self._start_reading, timeout)
         self.lingers = False
+
+    def beside(self, git_dir: str) -> "Core":
+        """Return the same for another repository; what cancels the children of this one cancels those of both."""
+        other = copy.copy(self)
+        other.git_dir = git_dir
+        other._where = [f"--git-dir={git_dir}"]
+        return other
 
     def run(
         self,

@@ -225,6 +225,7 @@ class Git:
         max_bytes: int,
         timeout: float | None = None,
         tips_only: bool = False,
+        second: bool = True,
     ) -> None:
         """Fetch exactly these refspecs (`+refs/heads/main:refs/wire/incoming`).
 
@@ -235,8 +236,10 @@ class Git:
             max_bytes: size of the transfer beyond which the fetch is ended (`too-large`).
             tips_only: without history, and without the files' contents where the host can leave them out; only for a
                 repository that is thrown away.
+            second: what is too large is fetched without the huge blobs, where the host can leave them out.
         """
-        self._remotes.fetch(remote, refspecs, max_bytes=max_bytes, timeout=timeout, tips_only=tips_only)
+        how = {"tips_only": tips_only, "second": second}
+        self._remotes.fetch(remote, refspecs, max_bytes=max_bytes, timeout=timeout, **how)
 
     def push(
         self, remote: str, refspec: str, *, replace: str | None = None, timeout: float | None = None
@@ -334,7 +337,8 @@ class Git:
             max_size: bytes; a larger object, and one that is no blob, is None and is not read.
 
         Raises:
-            GitFailed: an object is missing or damaged (`corrupt`, with its id), or all together exceed 256 MiB.
+            GitFailed: an object is missing or damaged (`corrupt`, with its id), or all together exceed 256 MiB. One
+                that a second try of a fetch left out is None, as it is too large.
         """
         return blobs.read(self._core, oids, max_size=max_size)
 

@@ -17,6 +17,7 @@ import re
 import time
 from typing import NamedTuple
 
+from wire.gitio import incomplete, leftout
 from wire.gitio.classify import GitFailed, Kind
 from wire.gitio.core import Core
 
@@ -54,8 +55,11 @@ def pack(core: Core, *, full: bool | None, timeout: float) -> Counts:
     stamp = os.path.join(core.git_dir, _STAMP)
     everything = _is_due(stamp) if full is None else full
     _remove_old_leftovers(core.git_dir)
-    how = ["--cruft", f"--cruft-expiration={KEEP_UNREACHABLE}"] if everything else ["--geometric=2"]
-    core.run("repack", *how, "-d", "-l", "--quiet", "--threads=1", "--no-write-bitmap-index", timeout=timeout)
+    if everything and leftout.some(core.git_dir):
+        incomplete.pack(core, expiration=KEEP_UNREACHABLE, timeout=timeout)
+    else:
+        how = ["--cruft", f"--cruft-expiration={KEEP_UNREACHABLE}"] if everything else ["--geometric=2"]
+        core.run("repack", *how, "-d", "-l", "--quiet", "--threads=1", "--no-write-bitmap-index", timeout=timeout)
     core.run("prune-packed", "--quiet", timeout=timeout)
     after = counts(core.git_dir)
     if after.loose > _LOOSE_MAX or after.packs > _PACKS_MAX:

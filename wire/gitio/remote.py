@@ -15,9 +15,9 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from wire.gitio import classify, credentials, parse, ssh, sshagent
+from wire.gitio import classify, credentials, leftout, parse, ssh, sshagent
 from wire.gitio.child import Ended, NotStarted
 from wire.gitio.classify import GitFailed, Kind
 from wire.gitio.core import Core
@@ -26,6 +26,17 @@ from wire.gitio.parse import PushResult
 REPLACEABLE = "refs/wire/presence/"
 """Only refs below this may be replaced by a push; all others are only ever extended (PROTOCOL.md, presence)."""
 
+WARY_BYTES = 16 << 20
+"""Bytes of a first try, for a while after one that was too large: a second one follows, and what is new is small."""
+WARY_SECONDS = 3600.0
+"""How long after a fetch that was too large a first try is kept small, or no second one is made where it is no use."""
+
+NO_FILTER = (
+    "take the large files out of the branch's history, or let the host leave them out; "
+    "in a bare repository there: git config uploadpack.allowFilter true"
+)
+_LACKING = frozenset({Kind.MALFORMED, Kind.CORRUPT, Kind.UNKNOWN})
+"""What a fetch may fail of because a blob is left out here."""
 _LISTING_MAX = 16 << 20
 _TRACE_MAX = 4 << 20
 
@@ -68,18 +79,72 @@ class Remotes:
         self._sockets: set[str] = set()
         self._opened: set[str] = set()
         self._user_ssh: bool | None = None
+        self._wary: dict[str, float] = {}
+        self._unfiltered: dict[str, float] = {}
 
     def fetch(
-        self, remote: str, refspecs: Sequence[str], *, max_bytes: int, timeout: float | None, tips_only: bool
+        self,
+        remote: str,
+        refspecs: Sequence[str],
+        *,
+        max_bytes: int,
+        timeout: float | None,
+        tips_only: bool,
+        second: bool,
     ) -> None:
         """See `Git.fetch`."""
         for refspec in refspecs:
             if ":" not in refspec:
                 raise ValueError(f"a refspec without its destination: {refspec!r}")
+        if tips_only:
+            self._fetch_plainly(remote, [*_TIPS_ONLY, "--"], refspecs, max_bytes, timeout)
+            return
+        now = time.monotonic()
+        second = second and now >= self._unfiltered.get(remote, 0.0)
+        first_max = min(max_bytes, WARY_BYTES) if second and now < self._wary.get(remote, 0.0) else max_bytes
+        tries: list[Callable[[], None]] = [
+            lambda: self._fetch_plainly(remote, ["--"], refspecs, first_max, timeout),
+            lambda: self._fetch_beside(remote, refspecs, first_max, timeout, filtered=False),
+            lambda: self._fetch_beside(remote, refspecs, max_bytes, timeout, filtered=True),
+        ]
+        while True:
+            try:
+                tries.pop(0)()
+                return
+            except GitFailed as error:
+                lacks = error.kind in _LACKING and leftout.some(self._core.git_dir)
+                if error.kind is Kind.TOO_LARGE:
+                    self._wary[remote] = now + WARY_SECONDS
+                    error.next_step = error.next_step or NO_FILTER
+                    del tries[:-1]
+                if not tries or not (lacks or error.kind is Kind.TOO_LARGE) or (len(tries) == 1 and not second):
+                    raise
+
+    def _fetch_plainly(
+        self, remote: str, how: Sequence[str], refspecs: Sequence[str], max_bytes: int, timeout: float | None
+    ) -> None:
         with self._reaching(remote, self._core.fetching) as link:
-            args = [*_FETCH, *(_TIPS_ONLY if tips_only else ()), "--", link.url, *refspecs]
+            args = [*_FETCH, *how, link.url, *refspecs]
             ended = self._core.spawn(args, timeout=timeout, max_file=max_bytes, env=link.env, pass_fds=link.fds)
             link.judge(args, ended)
+
+    def _fetch_beside(
+        self, remote: str, refspecs: Sequence[str], max_bytes: int, timeout: float | None, *, filtered: bool
+    ) -> None:
+        """Fetch where something is left out or, filtered, is to be; see `secondtry`."""
+        from wire.gitio import secondtry  # rare
+
+        with secondtry.SecondTry(self._core, filtered=filtered) as beside:
+            if filtered:
+                beside.keep_whole(refspecs[0].rpartition(":")[2])
+            with self._reaching(remote, [*self._core.fetching, *beside.settings]) as link:
+                env = {**link.env, **secondtry.naming(link.env, link.url)} if filtered else link.env
+                args = [*_FETCH, "--", secondtry.REMOTE if filtered else link.url, *refspecs]
+                ended = beside.core.spawn(args, timeout=timeout, max_file=max_bytes, env=env, pass_fds=link.fds)
+                if filtered and ended.status != 0 and secondtry.without_filter(ended.stderr):
+                    self._unfiltered[remote] = time.monotonic() + WARY_SECONDS
+                link.judge(args, ended)
+            beside.take_over(beside.check())
 
     def push(
         self, remote: str, refspecs: Sequence[str], *, replace: Mapping[str, str], timeout: float | None
