@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from wire.gitio import classify, environment
 from wire.gitio.child import Cut, Ended, NotStarted, Runner
 from wire.gitio.classify import GitFailed, Kind
-from wire.gitio.limits import can_limit
+from wire.gitio.limits import can_limit, in_force
 from wire.gitio.reader import Object, Reader
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class Core:
                 label="not-a-clone",
             )
         argv = [self.program("git"), *([] if homeless else self._where), *args]
-        blocks = max(1, max_file // _BLOCK) if max_file is not None else None
+        blocks = max(1, in_force(max_file) // _BLOCK) if max_file is not None else None
         outside = can_limit()
         if blocks is not None and not outside:
             argv = ["/bin/sh", "-c", _CAPPED, str(blocks), *argv]

@@ -47,3 +47,9 @@ def _children(pid: int) -> list[int]:
 
 def _children_file(pid: int) -> str:
     return f"/proc/{pid}/task/{pid}/children"
+
+
+def in_force(max_file: int) -> int:
+    """Return what a limit of so many bytes comes to: where a stricter hard limit is in force, that one stays."""
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    return max_file if hard == resource.RLIM_INFINITY else min(max_file, hard)

@@ -97,13 +97,13 @@ class Remotes:
             if ":" not in refspec:
                 raise ValueError(f"a refspec without its destination: {refspec!r}")
         if tips_only:
-            self._fetch_plainly(remote, [*_TIPS_ONLY, "--"], refspecs, max_bytes, timeout)
+            self._fetch_tips(remote, refspecs, max_bytes, timeout)
             return
         now = time.monotonic()
         second = second and now >= self._unfiltered.get(remote, 0.0)
         first_max = min(max_bytes, WARY_BYTES) if second and now < self._wary.get(remote, 0.0) else max_bytes
         tries: list[Callable[[], None]] = [
-            lambda: self._fetch_plainly(remote, ["--"], refspecs, first_max, timeout),
+            lambda: self._fetch_plainly(remote, refspecs, first_max, timeout),
             lambda: self._fetch_beside(remote, refspecs, first_max, timeout, filtered=False),
             lambda: self._fetch_beside(remote, refspecs, max_bytes, timeout, filtered=True),
         ]
@@ -120,12 +120,20 @@ class Remotes:
                 if not tries or not (lacks or error.kind is Kind.TOO_LARGE) or (len(tries) == 1 and not second):
                     raise
 
-    def _fetch_plainly(
-        self, remote: str, how: Sequence[str], refspecs: Sequence[str], max_bytes: int, timeout: float | None
-    ) -> None:
+    def _fetch_plainly(self, remote: str, refspecs: Sequence[str], max_bytes: int, timeout: float | None) -> None:
         with self._reaching(remote, self._core.fetching) as link:
-            args = [*_FETCH, *how, link.url, *refspecs]
+            args = [*_FETCH, "--", link.url, *refspecs]
             ended = self._core.spawn(args, timeout=timeout, max_file=max_bytes, env=link.env, pass_fds=link.fds)
+            link.judge(args, ended)
+
+    def _fetch_tips(self, remote: str, refspecs: Sequence[str], max_bytes: int, timeout: float | None) -> None:
+        from wire.gitio import secondtry  # rare
+
+        # Named, as git takes no path for the name of a remote that may leave something out.
+        with self._reaching(remote, [*self._core.fetching, *secondtry.SETTINGS]) as link:
+            env = {**link.env, **secondtry.naming(link.env, link.url)}
+            args = [*_FETCH, *_TIPS_ONLY, "--", secondtry.REMOTE, *refspecs]
+            ended = self._core.spawn(args, timeout=timeout, max_file=max_bytes, env=env, pass_fds=link.fds)
             link.judge(args, ended)
 
     def _fetch_beside(
