@@ -92,8 +92,10 @@ def test_the_api_and_the_drop_folder_stop(team: Team) -> None:
     drop.prepare(str(folder))
     (folder / "outbox" / "a.json").write_text(json.dumps({"to": "spark", "body": TOKEN}))
     (folder / "outbox" / "b.json").write_text(json.dumps({"to": "spark", "body": "fine"}))
+    # That it may go out all the same an agent cannot say, which can only write files.
+    (folder / "outbox" / "c.json").write_text(json.dumps({"to": "spark", "body": TOKEN, "allow_secret": "please"}))
     done = drop.run(wire, str(folder), 1e9)
-    assert ([name for name, _ in done.refused], len(done.sent)) == (["a.json"], 1)
+    assert ([name for name, _ in done.refused], len(done.sent)) == (["a.json", "c.json"], 1)
     reason = (folder / "outbox" / "refused" / "a.reason").read_text()
     assert json.loads(reason)["reason"] == "likely-secret"
     assert TOKEN not in reason

@@ -44,7 +44,8 @@ WRITING_SECONDS = 2.0
 NAME_MOST = 50
 """Characters of a name that are kept."""
 _FILE_MOST = 2 * LINE_MAX
-_MEMBERS = frozenset(Draft._fields)
+_MEMBERS = frozenset(Draft._fields) - {"allow_secret"}
+"""Who can only write files is an agent; that a likely secret may go out a person says, by a command."""
 _KEPT = ("refused", "sent")
 
 
@@ -192,7 +193,8 @@ def _draft(wire: Wire, data: bytes, status: os.stat_result) -> Draft:
     unknown = members.keys() - _MEMBERS
     if unknown:
         raise UsageError(
-            f"unknown member {min(unknown)[:64]!r}; known are {', '.join(Draft._fields)}", reason="bad-batch"
+            f"unknown member {min(unknown)[:64]!r}; known are {', '.join(sorted(_MEMBERS))}",
+            reason="bad-batch",
         )
     if isinstance(members.get("body"), dict):
         members["body"] = strictjson.Verbatim(strictjson.text_of(text, "body") or b"")
