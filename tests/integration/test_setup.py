@@ -251,7 +251,7 @@ def test_a_change_of_trust_that_lost_its_push_is_offered_again_and_never_a_secon
     assert failed.status == 6
     assert "not now" in failed.stderr
     version = pin(team.mac).trust_version
-    signed = team.mac.wire_home / "state/hub/signed" / f"{version + 1:06d}.json"
+    (signed,) = (team.mac.wire_home / "state/hub/signed").glob(f"{version + 1:06d}.*.json")
     offered = signed.read_bytes()
     team.remote.remove_pre_receive()
     # Whatever is changed next, the version that was signed for this number comes first, with the same bytes.

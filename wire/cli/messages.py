@@ -150,6 +150,10 @@ def _send(wire: Wire, drafts: list[Draft], as_json: bool, wait_for: str | None, 
             say(f"{one.id} {one.state}")
 
 
+_WORDY = ("message", "request", "reply")
+"""Types of which each says something; others, such as `accept`, may say enough by themselves."""
+
+
 def _draft(to: str, kind: str, body: str | dict[str, Any] | None, **members: Any) -> Draft:
     if members.get("expires"):
         from wire.verbs.order import until_text  # few messages expire
@@ -157,6 +161,12 @@ def _draft(to: str, kind: str, body: str | dict[str, Any] | None, **members: Any
         members["expires"] = until_text(members["expires"], time.time())
     members["ack_required"] = members.get("ack_required") or None
     members["refs"] = list(members["refs"]) if members.get("refs") else None
+    if kind in _WORDY and not body and not members.get("subject") and not members["refs"]:
+        raise UsageError(
+            f"a {kind} without a text says nothing; nothing was sent",
+            reason="no-text",
+            next_step="give the text as an argument, or `-` to have it read from standard input",
+        )
     for name, value in members.items():
         for text in value if isinstance(value, list) else (value,):
             if isinstance(text, str):
