@@ -8,6 +8,7 @@ import pytest
 
 from support import gitcmd
 from support.clones import INCOMING, MAIN, MB, commit, seed
+from support.http_git import HttpGit
 from wire.gitio import Drop, Git, GitFailed, Kind, Put
 
 CAP = 3 * MB
@@ -92,6 +93,38 @@ def test_what_is_huge_is_left_out(new_git, tmp_path, knows, object_format):
     spark.linger(False)
     assert {change.path for change in spark.diff(None, tip)} == {b"huge", b"lawful", LINES}
     assert len(spark.history(None, tip, max_count=9).commits) == 2
+
+
+def test_over_http_with_credentials_in_the_url(new_git, filtering, tmp_path):
+    """The second try reaches the same host as the same user, and writes neither down."""
+    with HttpGit(tmp_path) as host:
+        mac, spark = new_git("mac"), new_git("spark")
+        tip = _push(mac, filtering, seed(mac, filtering), _huge())
+        host.credentials = ("mac", "s3cret-t0ken")
+        url = host.url(filtering.path.name, userinfo="mac:s3cret-t0ken")
+        config = Path(spark.git_dir, "config").read_bytes()
+        spark.fetch(url, [INCOMING], max_bytes=CAP)
+        assert spark.resolve(REF) == tip
+        assert host.requests[-1].user == "mac"
+        asked = len(host.requests)
+        huge = _oid(spark, tip, b"huge")
+        assert spark.blobs([huge], max_size=MB) == {huge: None}
+        spark.pack(full=True)
+        assert len(host.requests) == asked
+    _no_promises(spark, config)
+    _whole_but(spark, {huge})
+    written = b"".join(path.read_bytes() for path in Path(spark.git_dir).rglob("*") if path.is_file())
+    assert b"s3cret" not in written
+
+
+def test_what_a_killed_second_try_left_goes_one_day(git):
+    left = Path(git.git_dir, "wire-second-try")
+    (left / "objects").mkdir(parents=True)
+    git.pack(full=False)
+    assert left.exists(), "it may be in use"
+    os.utime(left, (1, 1))
+    git.pack(full=False)
+    assert not left.exists()
 
 
 def test_a_host_that_leaves_nothing_out(new_git, remote):

@@ -8,6 +8,8 @@ import os
 import re
 
 FILE = "wire-left-out"
+BESIDE = "wire-second-try"
+"""The folder of the repository in which a second try is made."""
 LIMIT = (1 << 20) + 1
 """Bytes from which on a blob is left out: one more than the largest thing that is ever read, a trust document."""
 MOST = 100_000

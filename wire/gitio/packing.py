@@ -88,6 +88,12 @@ def _remove_old_leftovers(git_dir: str) -> None:
     """Remove what killed children left: half-written files, and keep marks of fetches that never ended."""
     packs = os.path.join(git_dir, "objects", "pack")
     limit = time.time() - _OLD
+    beside = os.path.join(git_dir, leftout.BESIDE)
+    with contextlib.suppress(FileNotFoundError):
+        if os.lstat(beside).st_mtime < limit:
+            import shutil  # rare
+
+            shutil.rmtree(beside, ignore_errors=True)
     for name in _names(packs):
         path = os.path.join(packs, name)
         with contextlib.suppress(FileNotFoundError):

@@ -27,7 +27,6 @@ from wire.gitio.classify import GitFailed, Kind
 from wire.gitio.core import Core
 from wire.gitio.refs import RefUpdate
 
-FOLDER = "wire-second-try"
 WHOLE = "refs/wire/whole"
 """The last commit that was fetched before anything was left out; all that it reaches is here."""
 
@@ -72,7 +71,7 @@ class SecondTry(contextlib.AbstractContextManager["SecondTry"]):
         self._clone = clone
         self._filtered = filtered
         self.settings = [*(SETTINGS if filtered else ()), *_UNCHECKED]
-        self._folder = os.path.join(clone.git_dir, FOLDER)
+        self._folder = os.path.join(clone.git_dir, leftout.BESIDE)
         self.core = clone.beside(self._folder)
 
     def __enter__(self) -> "SecondTry":
