@@ -95,6 +95,17 @@ def test_g2_a_loose_key_is_refused_with_the_command_that_mends_it(team):
     assert incidents(team.mac) == []
 
 
+def test_a_key_that_is_gone_is_no_good_health(team):
+    """A daemon that has read its key goes on without the file; who asks how things stand is told before it has to."""
+    (key,) = [file for file in key_files(team.mac) if file.name.startswith("agent-")]
+    team.mac.start_daemon()
+    key.unlink()
+    status = team.mac.wire("status", check=False)
+    assert status.status == 1
+    assert f"there is no key at {key}" in status.stdout
+    assert team.mac.json("status", check=False)["healthy"] is False
+
+
 def test_g2_on_a_file_system_without_modes_a_person_may_say_so(team):
     (key,) = [file for file in key_files(team.mac) if file.name == "agent-mac.key"]
     key.chmod(0o666)
@@ -107,7 +118,7 @@ def change_trust(machine: Machine, build):
     """Make a trust version on the machine that holds the root."""
     settings = Settings.from_environ(machine.environ(), str(machine.home))
     site = Site.open(settings, configs.choose_wire(configs.load(settings), settings))
-    return trusting.change(site, build, "trust: a key changes")
+    return trusting.change(site, build, "trust: a key changes").chain
 
 
 def rotate(team, status="retired", keep=None, whose=None):

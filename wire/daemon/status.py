@@ -1,17 +1,19 @@
 """How a wire stands on this machine: a snapshot of files and locks, and what it means (pure).
 
-    report = judge(snapshot(places, config, pin), now)
+    report = judge(snapshot(places, config, pin, keys_dir), now)
 
 The headline is the age of the last success. A daemon is alive when its lock is held and its last beat is young: a
 stopped process keeps its lock, and a file with a process id proves nothing.
 """
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from wire.errors import DONE, FAILED, INTEGRITY, REMOTE, StoreError
 from wire.gitio import REMOTE_KINDS
+from wire.keys import keyfile
 from wire.protocol.line import parse
 from wire.store import incidents, journal, presences, surfaces
 from wire.store.config import WireConfig
@@ -52,6 +54,7 @@ class Snapshot:
     incidents: Sequence[Incident]
     unsurfaced: Sequence[surfaces.Trouble] = ()
     refusal: Refusal | None = None
+    keyless: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +80,8 @@ class Status:
     exit_status: int = DONE
 
 
-def snapshot(places: WirePlaces, config: WireConfig, pin: Pin) -> Snapshot:
-    """Read the state of a wire; takes no lock and changes nothing."""
+def snapshot(places: WirePlaces, config: WireConfig, pin: Pin, keys_dir: str) -> Snapshot:
+    """Read the state of a wire; takes no lock, opens no key, and changes nothing."""
     lock = places.lock("daemon")
     held = is_locked(lock)
     return Snapshot(
@@ -91,7 +94,13 @@ def snapshot(places: WirePlaces, config: WireConfig, pin: Pin) -> Snapshot:
         [one for one in incidents.list_(places.incidents_dir) if one.state != incidents.RESOLVED],
         surfaces.troubles(places, config.notify, config.drop),
         presences.refusal(places),
+        [path for path in _key_paths(config, pin, keys_dir) if not os.path.lexists(path)],
     )
+
+
+def _key_paths(config: WireConfig, pin: Pin, keys_dir: str) -> list[str]:
+    enrolled = [agent for agent in config.agents if agent in pin.names.agents]
+    return [keyfile.key_path(keys_dir, wire=pin.wire, kind=keyfile.AGENT, name=agent) for agent in enrolled]
 
 
 def judge(seen: Snapshot, now: float) -> Status:
@@ -123,6 +132,11 @@ def judge(seen: Snapshot, now: float) -> Status:
         status = REMOTE
     for agent in progress.locked.split():
         troubles.append(f"the key of {agent} is locked: {LOCKED} (wire service install --passphrase-file FILE)")
+        status = status or FAILED
+    for path in seen.keyless:
+        troubles.append(
+            f"there is no key at {path}: nothing can be signed; bring it back from a copy, or see docs/keys.md"
+        )
         status = status or FAILED
     if pin.frozen is not None:
         troubles.append(f"publishing and accepting are frozen since {pin.frozen.since} ({pin.frozen.code})")

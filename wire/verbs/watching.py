@@ -40,7 +40,7 @@ class Verified:
 
 def look(here: Here) -> Status:
     """Return how the wire stands; raises IdentityError or Corrupt where the pin is missing or damaged."""
-    return status.judge(status.snapshot(here.places, here.config, here.pin()), time.time())
+    return status.judge(status.snapshot(here.places, here.config, here.pin(), here.settings.keys_dir), time.time())
 
 
 def list_incidents(here: Here, *, everything: bool = False) -> list[Incident]:
