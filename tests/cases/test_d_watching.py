@@ -61,14 +61,13 @@ def test_d2_a_watched_folder_is_replaced(team, mac, how):
     journal = mac.wire_home / "state/hub/journal/mac/spark"
     for one in (folder, journal):
         kept = one.with_name("kept")
+        os.kill(mac.daemon.pid, signal.SIGSTOP)  # it would be quick to put another one there
         if how == "deleted" and one is folder:
             shutil.rmtree(one)
             one.mkdir()
         elif how == "away and back":
-            os.kill(mac.daemon.pid, signal.SIGSTOP)  # it would be quick to put another one there
             one.rename(kept)
             kept.rename(one)
-            os.kill(mac.daemon.pid, signal.SIGCONT)
         elif how in ("replaced", "deleted"):
             shutil.copytree(one, kept)
             one.rename(mac.root / f"elsewhere-{one.parents[1].name}")
@@ -78,6 +77,7 @@ def test_d2_a_watched_folder_is_replaced(team, mac, how):
             gitcmd.git(mac.clone(), "rm", "-rqf", "--cached", ".")
             gitcmd.git(mac.clone(), "clean", "-qffdx")
             gitcmd.git(mac.clone(), "checkout", "-qf", "main")
+        os.kill(mac.daemon.pid, signal.SIGCONT)
     mac.send("spark", "second")
     eventually(lambda: pushed(team, 2), timeout=20)
     quiet(mac, 0.5)

@@ -32,6 +32,8 @@ REBUILT = (
     "presences/*",
     "receipts.sqlite",
     "outlook",
+    "requests.json",
+    "bounds.json",
 )
 """What is made anew, or does without: nothing that was accepted depends on it."""
 

@@ -11,6 +11,7 @@ import pytest
 from support import oracle
 from support.machine import Machine
 from support.team import begin, bodies, end, incidents, path, read, signer, write
+from support.waiting import eventually
 from wire.daemon import trusting
 from wire.daemon.site import Site
 from wire.keys import keyfile
@@ -99,6 +100,7 @@ def test_a_key_that_is_gone_is_no_good_health(team):
     """A daemon that has read its key goes on without the file; who asks how things stand is told before it has to."""
     (key,) = [file for file in key_files(team.mac) if file.name.startswith("agent-")]
     team.mac.start_daemon()
+    eventually(lambda: team.mac.wire("status", check=False).status == 0, what="a healthy daemon")
     key.unlink()
     status = team.mac.wire("status", check=False)
     assert status.status == 1

@@ -97,9 +97,10 @@ def test_a_quiet_daemon_asks_the_remote_once_a_look_and_pushes_seldom(team, tmp_
     children = Counter(noted.read_text().split()[before:])
     looks = team.mac.log()[start:].count(" round wire=")
     assert looks - 1 <= children["fetch"] <= looks + 1, f"{children} in {looks} looks"
-    # A promise of 1.6 s is kept by one push, which takes one more child before it, and one after.
+    # A promise of 1.6 s is kept by one push.
     assert 1 <= children["push"] <= took / (1.6 - 0.4) + 2, f"{children} in {took:.1f} s"
     assert children["push"] < children["fetch"]
-    assert children["fast-import"] == children["push"] == children["update-ref"]
-    assert set(children) == {"fetch", "push", "fast-import", "update-ref"}, children
+    # What makes and reads objects stays, or is no child at all.
+    assert children.keys() <= {"fetch", "push", "cat-file"}, children
+    assert children["cat-file"] <= 1, children
     team.check()

@@ -47,7 +47,8 @@ def passphrase(ctx: click.Context, root: bool, remove: bool, by_stdin: bool, as_
 
 def _lines(had: bool, remove: bool) -> tuple[str | None, str | None]:
     """Return the current passphrase and the new one from standard input, None for what is not there."""
-    lines = sys.stdin.read(_INPUT_MAX).splitlines()
+    text = sys.stdin.read(_INPUT_MAX)
+    lines = text.removesuffix("\n").split("\n") if text else []
     if len(lines) not in ({0, 1} if remove else {1, 2} if had else {1}):
         raise UsageError(
             f"{len(lines)} line(s) on standard input; expected "
