@@ -144,7 +144,9 @@ def test_messages_of_any_size_are_bounded_and_all_of_them_can_be_read(team: Team
         lines = team.spark.wire(*command).stdout.split("\n")[:-1]
         assert len(lines) == 4
         assert max(map(len, lines)) < 2_200
-        assert all(one.endswith("…") for one in lines)
+        assert all(re.search(r"….{0,40}`?wire read mac/spark/[1-4]`?\W*$", one) for one in lines), [
+            one[-80:] for one in lines
+        ]
     assert len(team.spark.wire("inbox").stdout) < 1_000
     whole = team.spark.wire("read", "mac/spark/1", "mac/spark/2")
     assert "x" * 60_000 in whole.stdout

@@ -123,3 +123,35 @@ def test_any_call_of_a_cycle_may_fail_or_be_the_last(team, call, follow):
         assert machine.json("verify", "--full")["problems"] == []
         assert [one for one in incidents(machine) if one["integrity"]] == [], "an accident is no attack"
     assert not [one for one in incidents(team.mac) if one["code"] in ("DISK_FULL", "UNKNOWN", "NETWORK")], "over"
+
+
+@pytest.mark.parametrize("call", ["fsync", "rename"])
+def test_coming_aboard_may_end_at_any_call_on_either_side(team, machines, call):
+    """Both commands are killed, she who joins and he who invites, and given again: that is all there is to do."""
+    calls, _ = FAULTS[call]
+
+    def code_for(name):
+        return team.mac.json("invite", name, "--no-wait")["code"]
+
+    joins = count(machines("ann"), calls, "join", code_for("ann"), follow=False)
+    approvals = count(team.mac, calls, "invite", "ann", follow=False)
+    assert joins
+    assert approvals
+    points = size(3, 1000, f"{call} calls at which a joining ends")
+    both = [("join", when) for when in spread(joins, points)] + [("invite", when) for when in spread(approvals, points)]
+    for number, (whose, when) in enumerate(both):
+        name = f"n{number}"
+        code, machine = code_for(name), machines(name)
+        if whose == "join":
+            traced(machine, f"{calls}:signal=KILL:when={when}", "join", code, follow=False)
+        machine.wire("join", code)
+        if whose == "invite":
+            traced(team.mac, f"{calls}:signal=KILL:when={when}", "invite", name, follow=False)
+        team.mac.wire("invite", name, check=False)
+        assert machine.json("join", code)["approved"], f"{whose} {when}"
+        machine.send("mac", f"from {name}")
+        team.machines.append(machine)
+    team.settle()
+    assert {f"from n{number}" for number in range(len(both))} <= set(read(team.mac))
+    for machine in team.machines:
+        assert [one for one in incidents(machine) if one["integrity"]] == [], "an accident is no attack"

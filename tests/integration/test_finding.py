@@ -264,7 +264,7 @@ def test_only_what_was_accepted_since_counts_and_the_beginning_is_looked_up(team
     assert (told["thread"], told["messages"], told["topic"]) == (root, 1, "the beginning")
     seen.unlink()
     assert len(team.spark.jsonl("summary", "--since", "30m")) == 2, "without a note of it, it is shown"
-    team.mac.send("spark", "")
+    team.mac.send("spark", "--ref", "parser.py")
     team.settle()
     assert team.mac.wire("summary").stdout.rstrip().endswith("| (no text, or its beginning is not here)")
 

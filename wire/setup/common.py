@@ -3,7 +3,8 @@
 import os
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from wire.daemon import transport
 from wire.daemon.shape import Kind, classify
@@ -18,7 +19,7 @@ from wire.store import config as configs
 from wire.store import pin as pins
 from wire.store import trustfiles
 from wire.store.config import WireConfig
-from wire.store.files import private_folder
+from wire.store.files import atomic_write, locked, private_folder
 from wire.store.paths import Settings, WirePlaces
 from wire.store.pin import Pin
 
@@ -76,17 +77,37 @@ def object_format(git: Git, remote: str, refs: Mapping[str, str], wanted: str | 
     return found or wanted or "sha1"
 
 
-def new_clone(settings: Settings, places: WirePlaces, remote: str, wanted: str | None = None) -> tuple[Git, list[str]]:
-    """Return the empty repository of a wire that this machine does not know yet, and the remote's branches.
+@contextmanager
+def making(settings: Settings, places: WirePlaces) -> Iterator[None]:
+    """Make the folders of a wire that this machine does not know yet: all of them, or none.
 
-    Args:
-        wanted: the object format, where the remote does not tell it.
+    What fails is taken back, and what an earlier run left that was killed: a mark says that it was at work. Nothing can
+    have been sent from there, since the configuration names the wire last.
 
     Raises:
-        UsageError: something is in the way (`clone-exists`, `state-exists`), or see `object_format`.
-        GitFailed: the remote cannot be reached; nothing was made.
+        UsageError: something else is in the way (`clone-exists`, `state-exists`).
+        Busy: another process is making them.
     """
     private_folder(settings.clones_dir)
+    private_folder(settings.state_dir)
+    folder = os.path.join(settings.state_dir, f".begun-{places.name}")
+    mark = os.path.join(folder, "unfinished")
+    with locked(folder, what=f"the folders of the wire {places.name!r}", timeout=0):
+        if os.path.exists(mark) and not os.path.exists(places.journal_dir):
+            take_back(places)
+        try:
+            _nothing_in_the_way(places)
+            atomic_write(mark, b"")
+            try:
+                yield
+            except BaseException:
+                take_back(places)
+                raise
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _nothing_in_the_way(places: WirePlaces) -> None:
     if os.path.exists(places.clone) and os.listdir(places.clone):
         raise UsageError(f"{places.clone} is in the way: the clone is to stand there", reason="clone-exists")
     if os.path.exists(places.root):
@@ -95,6 +116,18 @@ def new_clone(settings: Settings, places: WirePlaces, remote: str, wanted: str |
             reason="state-exists",
             next_step="choose another local name with --wire, or move that folder away",
         )
+
+
+def new_clone(settings: Settings, places: WirePlaces, remote: str, wanted: str | None = None) -> tuple[Git, list[str]]:
+    """Return the empty repository of a wire, and the remote's branches; see `making`.
+
+    Args:
+        wanted: the object format, where the remote does not tell it.
+
+    Raises:
+        UsageError: see `object_format`.
+        GitFailed: the remote cannot be reached.
+    """
     git = Git(places.git_dir, environ=settings.environ, runtime_dir=settings.runtime_dir, work_tree=places.clone)
     refs = git.ls_remote(remote)
     git.init(object_format(git, remote, refs, wanted))

@@ -23,6 +23,7 @@ from wire.setup.common import (
     configured,
     default_branch,
     local_name,
+    making,
     new_clone,
     own_key,
     signer_print,
@@ -103,8 +104,8 @@ def _found_wire(
 ) -> WireConfig:
     """Make keys, trust, pin, clone and configuration of a new wire; nothing is pushed yet."""
     places = WirePlaces(settings.state_dir, name, settings.default_clone(name))
-    git, heads = new_clone(settings, places, remote, object_format)
-    try:
+    with making(settings, places):
+        git, heads = new_clone(settings, places, remote, object_format)
         branch = _free_branch(settings, git, remote, heads, branch)
         seed = new_seed()
         root = Signer(seed)
@@ -131,9 +132,6 @@ def _found_wire(
         chain = chain.extend(second, sign_document(second, root))
         checkpoint = format_checkpoint(1, bytes.fromhex(chain.documents[0].hash))
         return write_down(settings, places, remote, branch, agent, chain, checkpoint)
-    except BaseException:
-        take_back(places)
-        raise
 
 
 def _free_branch(settings: Settings, git: Git, remote: str, heads: list[str], branch: str | None) -> str:

@@ -26,10 +26,10 @@ from wire.setup.common import (
     default_branch,
     key_held,
     local_name,
+    making,
     new_clone,
     own_key,
     signer_print,
-    take_back,
     write_down,
 )
 from wire.store import config as configs
@@ -121,8 +121,8 @@ def _pin_wire(
     settings: Settings, remote: str, checkpoint: tuple[int, bytes], *, agent: str, name: str, branch: str | None
 ) -> WireConfig:
     places = WirePlaces(settings.state_dir, name, settings.default_clone(name))
-    git, heads = new_clone(settings, places, remote)
-    try:
+    with making(settings, places):
+        git, heads = new_clone(settings, places, remote)
         branch = branch or find_branch(settings, git, remote, heads)
         git.fetch(remote, [f"+refs/heads/{branch}:{INCOMING_REF}"], max_bytes=FETCH_MAX_BYTES)
         chain = chain_at(git, INCOMING_REF)
@@ -133,9 +133,6 @@ def _pin_wire(
         # Before anything is written: a machine that thinks it is somebody else would see its own lines in theirs.
         _check_free(settings, chain, agent, remote, shown)
         return write_down(settings, places, remote, branch, agent, chain, shown)
-    except BaseException:
-        take_back(places)
-        raise
 
 
 def _check_free(settings: Settings, chain: Chain, agent: str, remote: str, checkpoint: str) -> None:
