@@ -100,7 +100,9 @@ class SecondTry(contextlib.AbstractContextManager["SecondTry"]):
             GitFailed: an object is malformed.
         """
         listed = self.core.run("for-each-ref", "--format=%(objectname) %(refname)").stdout.decode("utf-8")
-        fetched = [RefUpdate(name, oid) for oid, _, name in (line.partition(" ") for line in listed.splitlines())]
+        fetched = [
+            RefUpdate(name, oid) for oid, _, name in (line.partition(" ") for line in listed.split("\n") if line)
+        ]
         packs = os.path.join(self._folder, "objects", "pack")
         if not os.path.isdir(packs) or not os.listdir(packs):
             return fetched
@@ -117,7 +119,7 @@ class SecondTry(contextlib.AbstractContextManager["SecondTry"]):
         if done.cut is not None:
             self.core.judge(args, done)
         if done.status != 0:
-            said = self.core.shown(done.stderr).strip().splitlines()[:3]
+            said = self.core.shown(done.stderr).strip().split("\n")[:3]
             raise GitFailed(
                 f"git fetch failed (objects that git refuses): {'; '.join(said) or 'no reason was given'}",
                 kind=Kind.MALFORMED,
