@@ -16,7 +16,6 @@ HARMS = {
 REBUILT = (
     "progress.json",
     "pending.json",
-    "index.sqlite",
     "text.sqlite*",
     "receipts.sqlite",
     "seen.jsonl",

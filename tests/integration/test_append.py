@@ -96,7 +96,7 @@ def sent_lines(places):
 
 
 def clone_file(places, number=1):
-    return Path(places.folder_of(CHANNEL)) / f"{number:06d}.jsonl"
+    return Path(places.coordination, CHANNEL) / f"{number:06d}.jsonl"
 
 
 def mend_all(places):
@@ -208,7 +208,7 @@ def test_any_single_call_may_fail_or_be_the_last(places, fault, fresh):
             number += 1
             if fresh:
                 shutil.rmtree(places.state_dir, ignore_errors=True)
-                shutil.rmtree(places.folder_of(CHANNEL), ignore_errors=True)
+                shutil.rmtree(os.path.join(places.coordination, CHANNEL), ignore_errors=True)
                 expected = []
             before = len(expected)
             status, injected = traced(places, f"{call}:{fault}:when={when}", f"batch {number}", 5)

@@ -60,7 +60,7 @@ def write(places, made, number=1):
 
 
 def clone_file(places, number=1):
-    return Path(places.folder_of(CHANNEL)) / f"{number:06d}.jsonl"
+    return Path(places.coordination, CHANNEL) / f"{number:06d}.jsonl"
 
 
 # Appending

@@ -189,7 +189,6 @@ def test_places() -> None:
     places = WirePlaces("/s", "team", "/c")
     assert places.root == "/s/team"
     assert places.journal_of("mac/spark") == "/s/team/journal/mac/spark"
-    assert places.folder_of("mac/all") == "/c/_coordination/mac/all"
     assert places.git_dir == "/c/.git"
     assert places.lock("sync") == "/s/team/locks/sync"
     inside = [
@@ -199,7 +198,6 @@ def test_places() -> None:
         places.cursors_dir,
         places.incidents_dir,
         places.aside_dir,
-        places.index_file,
         places.seen_file,
         places.progress_file,
         places.locks_dir,
@@ -220,7 +218,5 @@ def test_no_place_for_what_is_not_a_name(name: str) -> None:
     for channel in (name, f"{name}/spark", f"spark/{name}/x", "spark/spark", "spark/", "/spark"):
         with pytest.raises(UsageError):
             places.journal_of(channel)
-        with pytest.raises(UsageError):
-            places.folder_of(channel)
     with pytest.raises(UsageError):
         settings(HOME).default_clone(name)

@@ -36,10 +36,8 @@ from wire.keys.trust import (
     Key,
     count_signatures,
     encode,
-    file_name,
     found,
     parse,
-    parse_file_name,
     proof_holds,
     proof_payload,
     prove,
@@ -477,32 +475,6 @@ def test_junk_is_refused_or_read_but_never_breaks(raw: bytes) -> None:
     except TrustError:
         return
     assert document.raw == raw
-
-
-# Files of the trust folder
-
-
-@pytest.mark.parametrize(
-    ("name", "version"),
-    [
-        ("000001.json", 1),
-        ("999999.json", 999_999),
-        ("1000000.json", 1_000_000),
-        ("999999999.json", 999_999_999),
-        ("1000000000.json", None),
-        ("000000.json", None),
-        ("0000001.json", None),
-        ("00001.json", None),
-        ("000001.json.sig", None),
-        ("000001.JSON", None),
-        ("٠٠٠٠٠١.json", None),
-        ("000001.json\n", None),
-    ],
-)
-def test_file_names(name: str, version: int | None) -> None:
-    assert parse_file_name(name) == version
-    if version is not None:
-        assert file_name(version) == name
 
 
 # Signature files

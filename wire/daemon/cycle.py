@@ -4,7 +4,7 @@
     -   collect our own new lines
     1   fetch into a quarantine ref
     2-8 verify (`verify`)
-    9   persist: incidents, accepted bytes, views, pin, verified ref, index
+    9   persist: incidents, accepted bytes, views, pin, verified ref, first sight
     10  only now is a line visible to readers
     -   presences that came with it
     -   publish on the incoming tip, with our own presences; a lost race fetches and builds again
@@ -100,7 +100,7 @@ class _Cycle:
         self.blobs = site.blobs
         self.accepted = site.accepted(self.pin)
         self.report = Report(locked=tuple(self.signers.keys() - able(self.signers)))
-        self.notes = Notes(site, self.chain.wire)
+        self.notes = Notes(site)
         self.findings: list[Finding] = []
         self._ready: tuple[str, str] | None = None
         for agent, why in self.unusable.items():

@@ -6,7 +6,8 @@ exactly the accepted bytes, appended in place, so that somebody who tails one se
 
 import os
 import stat
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 
 from wire.daemon.accepted import Accepted
 from wire.daemon.collect import GRACE_SECONDS
@@ -17,7 +18,7 @@ from wire.gitio import blob_id
 from wire.protocol.chain import SEGMENT_MAX, Position
 from wire.protocol.line import Line
 from wire.protocol.names import parse_segment_name, segment_name
-from wire.store import recording
+from wire.store import seen
 from wire.store.files import read_bytes, utc_now
 from wire.store.mending import mend
 from wire.store.pin import Pin
@@ -80,55 +81,52 @@ def _take_away(site: Site, channel: str, end: Position) -> None:
 def _is_blob(site: Site, path: str, tag: str | None, oid: str | None) -> bool:
     """Return whether a file holds exactly the bytes of a blob, which is told without reading the blob."""
     try:
-        seen = os.stat(path, follow_symlinks=False)
-        data = read_bytes(path) if stat.S_ISREG(seen.st_mode) and seen.st_size <= SEGMENT_MAX else None
+        status = os.stat(path, follow_symlinks=False)
+        data = read_bytes(path) if stat.S_ISREG(status.st_mode) and status.st_size <= SEGMENT_MAX else None
     except (OSError, StoreError):
         return False
     if data is None or oid is None or blob_id(data, oid) != oid:
         return False
-    site.signatures.remember(path, tag, seen=seen)
+    site.signatures.remember(path, tag, seen=status)
     return True
 
 
 class Notes:
     """What is to be noted of accepted lines: at once for those that others may see now, after the push for our own."""
 
-    def __init__(self, site: Site, wire: str) -> None:
+    def __init__(self, site: Site) -> None:
         self._site = site
-        self._wire = wire
         self._due: list[tuple[Mapping[str, Position], Pin, Mapping[str, Sequence[Line]]]] = []
 
     def take(
         self, before: Mapping[str, Position], pin: Pin, new: Mapping[str, Sequence[Line]], *, later: bool
     ) -> list[Finding]:
-        """Note what was accepted, or keep it for `write`; see `note`."""
+        """Note what was accepted, or keep it for `write`.
+
+        Args:
+            before: the accepted ends before.
+            pin: as it was saved.
+            new: the lines that were accepted.
+        """
         self._due.append((before, pin, new))
         return [] if later else self.write()
 
     def write(self) -> list[Finding]:
-        """Note everything that was kept, and return what troubled that."""
+        """Note everything that was kept, and return what troubled that; no reader depends on it."""
         due, self._due = self._due, []
-        return [finding for one in due for finding in note(self._site, self._wire, *one)]
+        return [finding for one in due for finding in self._note(*one)]
 
-
-def note(
-    site: Site, wire: str, before: Mapping[str, Position], pin: Pin, new: Mapping[str, Sequence[Line]]
-) -> list[Finding]:
-    """Note first sight and place of new lines, and forget those of lines that were cut.
-
-    What readers are shown does not depend on it, so trouble is returned and stops nothing.
-
-    Args:
-        before: the accepted ends before.
-        pin: as it was saved.
-        new: the lines that were accepted.
-    """
-    now = utc_now()
-    trouble = []
-    for channel, end in before.items():
-        kept = pin.accepted[channel].seq - len(new.get(channel, ()))
-        if kept < end.seq:
-            trouble += recording.cut(site.places, wire, channel, kept, now)
-    starts = {channel: before.get(channel, Position.start(wire, channel)) for channel in new}
-    trouble += recording.record(site.places, wire, starts, new, pin.verified, now)
-    return [Finding("CORRUPT", WIRE, f"not noted: {text}", subject="index") for text in trouble]
+    def _note(self, before: Mapping[str, Position], pin: Pin, new: Mapping[str, Sequence[Line]]) -> Iterator[Finding]:
+        """Note first sight of new lines, and forget that of lines that were cut."""
+        now, path = utc_now(), self._site.places.seen_file
+        steps = []
+        for channel, end in before.items():
+            kept = pin.accepted[channel].seq - len(new.get(channel, ()))
+            if kept < end.seq:
+                steps.append(partial(seen.cut, path, now, channel, kept))
+        spans = {channel: (lines[0].seq, lines[-1].seq) for channel, lines in new.items()}
+        for step in (*steps, partial(seen.append, path, now, pin.verified or "", spans)):
+            try:
+                step()
+            except StoreError as error:
+                yield Finding("CORRUPT", WIRE, f"not noted: {error}", subject="seen")

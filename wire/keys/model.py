@@ -5,7 +5,6 @@ more; that it is signed and follows its predecessor is what being in a `chain.Ch
 dictionaries, so that a chain can be handed to worker processes; nobody changes them.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -26,8 +25,6 @@ ENCRYPT, REQUIRED, OPTIONAL = "encrypt", "required", "optional"
 VERSION_MAX = 999_999_999
 WIRE_ID_DIGITS = 32
 """Hex digits of a wire's id: so many of the hash of version 1."""
-
-_FILE = re.compile(r"([0-9]{6,9})\.json", re.ASCII)
 
 
 class _Key(NamedTuple):
@@ -183,12 +180,3 @@ class Document(_Document):
 def file_name(version: int) -> str:
     """Return the name of a version's file in `trust/`, such as `000003.json`; its signatures add `.sig`."""
     return f"{version:06d}.json"
-
-
-def parse_file_name(name: str) -> int | None:
-    """Return the version of a file in `trust/`, or None when the name is not exactly what `file_name` makes."""
-    match = _FILE.fullmatch(name)
-    if match is None:
-        return None
-    version = int(match[1])
-    return version if version > 0 and file_name(version) == name else None

@@ -22,7 +22,6 @@ from wire.keys.model import (
     Group,
     Key,
     file_name,
-    parse_file_name,
 )
 from wire.keys.reasons import Reason
 from wire.keys.signatures import (
@@ -58,7 +57,6 @@ __all__ = [
     "found",
     "give_key",
     "parse",
-    "parse_file_name",
     "proof_holds",
     "proof_payload",
     "prove",

@@ -160,10 +160,6 @@ class WirePlaces(_WirePlaces):
         return os.path.join(self.root, "aside")
 
     @property
-    def index_file(self) -> str:
-        return os.path.join(self.root, "index.sqlite")
-
-    @property
     def text_index_file(self) -> str:
         return os.path.join(self.root, "text.sqlite")
 
@@ -199,10 +195,6 @@ class WirePlaces(_WirePlaces):
     def journal_of(self, channel: str) -> str:
         """Return the folder of a channel's journal; raises UsageError for what is no channel."""
         return os.path.join(self.journal_dir, *split_channel(channel))
-
-    def folder_of(self, channel: str) -> str:
-        """Return the folder of a channel in the clone; raises UsageError for what is no channel."""
-        return os.path.join(self.coordination, *split_channel(channel))
 
 
 def check_wire_name(name: str) -> str:

@@ -41,7 +41,6 @@ class Notify(NamedTuple):
         return tuple(name for name, wanted in used if wanted)
 
 
-NOBODY: Mapping[str, Notify] = MappingProxyType({})
 NO_DROPS: Mapping[str, str] = MappingProxyType({})
 
 

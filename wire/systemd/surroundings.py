@@ -18,7 +18,6 @@ from wire.errors import WireError
 from wire.store.paths import Settings
 
 STANDARD_PATH = ("/usr/local/bin", "/usr/bin", "/bin")
-PLACES = ("WIRE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
 UNSET = ("WIRE_AGENT", "WIRE_NAME")
 """The daemon serves every wire and every agent; a manager's own choice must not reach it."""
 

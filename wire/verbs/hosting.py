@@ -19,7 +19,6 @@ from wire.store.incidents import Incident
 from wire.verbs.here import Here
 
 YES, NO, UNKNOWN = "yes", "no", "unknown"
-KINDS = ("bare", "github", "gitlab", "gitea", "other")
 TITLES = {
     "bare": "a bare repository",
     "github": "GitHub",
@@ -90,7 +89,7 @@ class Checked(NamedTuple):
 
     Attributes:
         remote: its URL without credentials.
-        kind: one of `KINDS`.
+        kind: a key of `TITLES`.
         rules: every rule.
         failure: why the remote could not be reached just now.
     """

@@ -15,8 +15,6 @@ from wire.store.files import utc_now
 from wire.verbs.here import Here
 from wire.verbs.proposing import Decided, Draft, decide
 
-ENCRYPTS = (REQUIRED, OPTIONAL)
-
 
 def current(here: Here) -> Mapping[str, Any]:
     """Return what the trust held here says of the policies that are known: `encrypt`; raises TrustError."""
