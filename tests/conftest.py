@@ -25,7 +25,7 @@ Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:] = [entry for entry in sys.path if Path(entry or os.curdir).resolve() != ROOT]
 
-from support import sizes  # noqa: E402 - after sys.path is right
+from support import memory_disk, sizes  # noqa: E402 - after sys.path is right
 from support.machine import Machine  # noqa: E402
 from support.remote import BareRemote  # noqa: E402
 from support.team import Team, Template  # noqa: E402
@@ -56,6 +56,7 @@ def pytest_report_header() -> list[str]:
     return [
         f"wire: {wire.__version__} from {Path(wire.__file__).parent}",
         f"sizes: {'full' if sizes.FULL else 'ci'}; {skips}",
+        f"folders: {os.environ.get(FOLDERS) or tempfile.gettempdir()}",
     ]
 
 
@@ -102,15 +103,20 @@ def _without_skip(report: Report, *, xfailed: bool = False) -> Report:
     return report
 
 
-# The machine to oneself
+# The machine to oneself, and folders in memory
 
 ROOM = "WIRE_TESTS_ROOM"
 """The variable that tells the workers of a run where its two lock files are."""
+FOLDERS = "PYTEST_DEBUG_TEMPROOT"
+"""The variable that tells pytest where the tests' folders go; --basetemp wins over it."""
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         os.environ[ROOM] = tempfile.mkdtemp(prefix="wire-tests-")
+        if not os.environ.keys() & {FOLDERS, "TMPDIR"} and (memory := memory_disk.find()):
+            os.environ[FOLDERS] = str(memory)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

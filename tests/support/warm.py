@@ -12,6 +12,7 @@ import importlib
 import json
 import os
 import pkgutil
+import select
 import signal
 import socket
 import subprocess
@@ -24,8 +25,23 @@ from pathlib import Path
 _STARTUP = ("PYTHON", "LC_", "LD_", "GIT_PYTHON_")
 """Variables that are read while an interpreter starts, or a package is imported."""
 _LANG = "C.UTF-8"
-_LAZY = ("difflib", "git", "importlib.metadata", "nacl.signing", "rich.console", "sqlite3", "tenacity", "tomlkit")
+_LAZY = (
+    "difflib",
+    "email.parser",
+    "encodings.ascii",
+    "git",
+    "importlib.metadata",
+    "importlib.readers",
+    "nacl.signing",
+    "rich.console",
+    "sqlite3",
+    "tenacity",
+    "tomlkit",
+    "tomllib",
+)
 """What commands import when they need it, beside the modules of wire."""
+_HUGE = ("wire.mcp.server",)
+"""What is left to the few who need it: with a package as large as all the rest, every fork would take half again."""
 
 
 def serves(env: Mapping[str, str]) -> bool:
@@ -99,44 +115,58 @@ def _contents(file: int) -> bytes:
 def _serve(listening: socket.socket) -> None:
     """Fork a process for each request until nobody can ask any more; return in the processes, never here."""
     _load()
+    running: dict[int, tuple[int, int]] = {}
+    """By the descriptor of a process: its id, and where its exit status is awaited."""
+    waiting = select.poll()
+    waiting.register(listening, select.POLLIN)
     while True:
-        asked, files, _, _ = socket.recv_fds(listening, 1, 5)
-        if not asked:
-            os._exit(0)
-        if os.fork() == 0:
-            listening.close()
-            _attend(files)
-            return
-        for file in files:
-            os.close(file)
+        for ready, _ in waiting.poll():
+            if ready in running:
+                child, answers = running.pop(ready)
+                waiting.unregister(ready)
+                os.close(ready)
+                _, ended = os.waitpid(child, 0)
+                _answer(answers, os.waitstatus_to_exitcode(ended))
+                os.close(answers)
+                continue
+            asked, files, _, _ = socket.recv_fds(listening, 1, 5)
+            if not asked:
+                os._exit(0)
+            told, *streams, answers = files
+            child = os.fork()
+            if child == 0:
+                listening.close()
+                for ended, asker in running.items():
+                    os.close(ended)
+                    os.close(asker[1])
+                os.close(answers)
+                request = json.loads(_contents(told))
+                os.close(told)
+                _become(request, streams)
+                return
+            for file in (told, *streams):
+                os.close(file)
+            _answer(answers, child)
+            ended = os.pidfd_open(child)
+            running[ended] = (child, answers)
+            waiting.register(ended, select.POLLIN)
+
+
+def _answer(answers: int, number: int) -> None:
+    with suppress(BrokenPipeError):  # who asked is gone, or has given up
+        os.write(answers, b"%d\n" % number)
 
 
 def _load() -> None:
     import wire
 
     for module in pkgutil.walk_packages(wire.__path__, "wire."):
-        importlib.import_module(module.name)
+        if module.name not in _HUGE:
+            importlib.import_module(module.name)
     for name in _LAZY:
         importlib.import_module(name)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     gc.collect()
     gc.freeze()
-
-
-def _attend(files: list[int]) -> None:
-    """Fork the command and wait for it; return in the command alone."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    told, *streams, answers = files
-    request = json.loads(_contents(told))
-    child = os.fork()
-    if child == 0:
-        os.close(answers)
-        _become(request, streams)
-        return
-    os.write(answers, b"%d\n" % child)
-    _, ended = os.waitpid(child, 0)
-    os.write(answers, b"%d\n" % os.waitstatus_to_exitcode(ended))
-    os._exit(0)
 
 
 def _become(request: Mapping[str, object], streams: Sequence[int]) -> None:
