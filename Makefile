@@ -24,7 +24,7 @@ BENCH_VENV := .cache/bench/venv
 SOURCES := $(shell find wire -name __pycache__ -prune -o -print) pyproject.toml README.md LICENSE
 PIP_INSTALL = -m pip install --quiet --quiet --disable-pip-version-check
 
-.PHONY: help demo test test-full core mutants lint bench dev clean
+.PHONY: help demo test test-full core but-core mutants lint bench dev clean
 .DELETE_ON_ERROR:
 
 # Either would put somebody else's modules in front of what is installed.
@@ -46,6 +46,10 @@ core: $(VENV)/.extras ## the trust core under its own tests, which must run ever
 	@mkdir -p .cache
 	$(BIN)/coverage run -m pytest -q -p no:xdist $(CORE_TESTS)
 	$(BIN)/coverage report
+
+# For `make test` after `make core`, which has run these.
+but-core:
+	@echo $(addprefix --ignore=,$(CORE_TESTS))
 
 mutants: $(VENV)/.extras ## small changes of the core's MODULE, each of which a test of the core must notice
 	$(BIN)/python -P tools/mutants.py $(MODULE) -- $(CORE_TESTS)

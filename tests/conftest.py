@@ -9,6 +9,7 @@
 
 import contextlib
 import fcntl
+import gc
 import os
 import shutil
 import sys
@@ -78,6 +79,19 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     terminalreporter.section("sizes")
     for what, number in sorted({**sizes.chosen, **_reported}.items()):
         terminalreporter.line(f"{what}: {number}")
+
+
+# What was collected stays until the end: no collector of garbage needs to look at it
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 # No skips

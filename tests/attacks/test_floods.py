@@ -21,6 +21,7 @@ from wire.keys import requests
 CHANNEL = "mac/spark"
 MB = 1 << 20
 HUGE = size(24, 200, "megabytes of a huge blob")
+LINES = size(256, 1024, "kilobytes of nothing but line ends") << 10
 FILES = size(800, 10_000, "junk files of each kind")
 MEMORY = 100
 """Megabytes above an ordinary sync that a flood may cost."""
@@ -74,6 +75,7 @@ def _junk(megabytes: float, seed: int = 1) -> bytes:
 
 def test_huge_line(siege: Siege) -> None:
     # 200 MB without a newline at the end of a segment. It is not read; what the owner says later is.
+    siege.remote.compress_nothing()
     plain = _sync(siege.spark)
     siege.host.append(CHANNEL, _junk(HUGE))
     _bounded(siege, siege.spark, plain)
@@ -85,6 +87,7 @@ def test_huge_line(siege: Siege) -> None:
 
 
 def test_huge_blobs_elsewhere(siege: Siege) -> None:
+    siege.remote.compress_nothing()
     plain = _sync(siege.spark)
     junk = _junk(HUGE)
     siege.host.commit(
@@ -108,9 +111,9 @@ def test_segment_of_nothing_but_lines(siege: Siege, unit: bytes) -> None:
     # A megabyte of the shortest lines there are: a million pieces, each of which is foreign.
     plain = _sync(siege.spark)
     data = siege.host.read(hostile.segment(CHANNEL)) or b""
-    siege.host.append(CHANNEL, unit * ((MB - len(data)) // len(unit)))
-    siege.host.append("mac/lee", unit * (MB // len(unit)), number=1)
-    siege.host.append("mac/lee", unit * (MB // len(unit)), number=2)
+    siege.host.append(CHANNEL, unit * ((LINES - len(data)) // len(unit)))
+    siege.host.append("mac/lee", unit * (LINES // len(unit)), number=1)
+    siege.host.append("mac/lee", unit * (LINES // len(unit)), number=2)
     _bounded(siege, siege.spark, plain)
     siege.send("mac", "spark", "behind the flood")
     siege.settle()

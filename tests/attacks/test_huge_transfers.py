@@ -48,6 +48,7 @@ def _limited(machine: Machine, *args: str) -> tuple[int, dict[str, Any]]:
 
 
 def _flood(siege: Siege) -> None:
+    siege.remote.compress_nothing()
     paths = [
         "README.md", f"{ROOT}/trust/000005.json", f"{ROOT}/.gitattributes", f"{ROOT}/requests/zoe.{'0' * 32}.json",
         hostile.segment("lee/mac", 2),

@@ -2,8 +2,6 @@
 
 import time
 
-import pytest
-
 from support import procs
 from support.clones import script
 from support.team import bodies, incidents, pin, state
@@ -35,7 +33,6 @@ def move(machine, old, new):
         file.write_text(text.replace(old, new), "utf-8")
 
 
-@pytest.mark.exclusive
 def test_c5_a_hanging_fetch_blocks_no_local_work(team):
     team.spark.send("mac", "before")
     team.settle()

@@ -3,8 +3,6 @@
 import os
 import subprocess
 
-import pytest
-
 from support.sizes import size
 from support.team import incidents, path, read
 
@@ -32,7 +30,6 @@ def write_huge(file, megabytes):
             out.write(b"x" * MEGABYTE)
 
 
-@pytest.mark.exclusive
 def test_f17_a_huge_line_at_the_remote_costs_no_memory_and_stops_nobody(team):
     megabytes = size(40, 200, "megabytes of one line")
     team.mac.send("spark", "before")
@@ -57,7 +54,6 @@ def test_f17_a_huge_line_at_the_remote_costs_no_memory_and_stops_nobody(team):
     team.check(attacked=True)
 
 
-@pytest.mark.exclusive
 def test_f17_a_huge_line_in_ones_own_file(team):
     megabytes = size(40, 200, "megabytes of one line in the clone")
     team.mac.send("spark", "before")

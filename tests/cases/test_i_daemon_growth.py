@@ -24,10 +24,9 @@ def cpu_seconds(pid):
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
-@pytest.mark.exclusive
 @pytest.mark.timeout(1800)
 def test_i5_many_rounds_leave_descriptors_children_and_memory_flat(team):
-    count = size(120, 2000, "rounds of one daemon with 128 descriptors")
+    count = size(60, 2000, "rounds of one daemon with 128 descriptors")
     set_cadence(team.mac, t0=0.05, t1=0.05, t2=0.05, t3=0.05, hot=[0.05], jitter=0)
     limited = ("prlimit", "--nofile=128:128")
     daemon = team.mac.start_daemon(*DEBUG, prefix=limited)

@@ -33,7 +33,7 @@ ELSEWHERE = {
     "make demo": ("tests/e2e/test_demo.py", '"demo"'),
     "make test": (".ci/run", "make test"),
     "make lint test": (".ci/run", "make lint"),
-    "make core": (".ci/run", "make core"),
+    "make core": (".ci/run", "make lint core"),
     "make mutants MODULE=wire.keys.chain": ("Makefile", "tools/mutants.py $(MODULE)"),
     "make dev": ("Makefile", "--editable ."),
     ". .venv/bin/activate": ("Makefile", "VENV := .venv"),

@@ -208,7 +208,6 @@ def test_locks_that_a_killed_process_left_on_our_own_refs(git):
 CALLS = sizes.size(40, 500, "rounds of git calls with 128 descriptors")
 
 
-@pytest.mark.exclusive
 def test_thousands_of_calls_leave_descriptors_and_children_flat(tmp_path, environ, git, remote):
     program = f"""
 import os, resource, sys

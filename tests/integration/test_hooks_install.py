@@ -311,9 +311,9 @@ def test_the_skill_is_short_and_every_command_in_it_runs(team: Team) -> None:
             if "<" in words:
                 given = (team.spark.home / words[words.index("<") + 1]).read_bytes()
                 words = words[: words.index("<")]
-            result = team.spark.wire(*words[1:], input=given, check=False)
             if words[1] == "wait":  # nothing comes any more, and no daemon looks
                 words[words.index("--timeout") + 1] = "0"
+            result = team.spark.wire(*words[1:], input=given, check=False)
             allowed = {"status": {0, 1}, "wait": {3, 6}}.get(words[1], {0})
             assert result.status in allowed, str(result)
             if words[1] in ("send", "reply", "ack"):

@@ -79,7 +79,9 @@ class HostileHost:
 
     def read(self, path: str, commit: str | None = None) -> bytes | None:
         """Return a file's bytes in a commit (the tip's unless given), or None."""
-        return self.remote.show(path, commit) if path in self.remote.files(commit or self.tip) else None
+        found = self.remote.git("cat-file", "--batch", input=f"{commit or self.tip}:{path}\n".encode())
+        about, _, data = found.partition(b"\n")
+        return data[:-1] if b" blob " in about else None
 
     def lines(self, channel: str, number: int = 1) -> list[bytes]:
         """Return the complete lines of a segment at the tip, without newlines."""

@@ -10,6 +10,7 @@ Nothing here knows the product: a vandal has git, an editor, and the right to pu
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from support import gitcmd
@@ -29,15 +30,16 @@ class BareRemote:
         self.url = str(path)
         """How machines reach it; a test that puts a host in front sets that one's."""
         path.mkdir(parents=True)
-        gitcmd.git(path, "init", "--quiet", "--bare", f"--object-format={object_format}", "-b", branch)
-        # A receiving git tidies up in the background, which would outlive the test.
-        self.git("config", "receive.autogc", "false")
-        self.git("config", "gc.auto", "0")
+        gitcmd.git(path, "init", "--quiet", "--bare", "--template=", f"--object-format={object_format}", "-b", branch)
+        (path / "hooks").mkdir()
+        with (path / "config").open("a", encoding="utf-8") as config:
+            # A receiving git tidies up in the background, which would outlive the test.
+            config.write("[receive]\n\tautogc = false\n[gc]\n\tauto = 0\n")
 
     @property
     def branch(self) -> str:
         """The default branch."""
-        return gitcmd.line(self.path, "symbolic-ref", "--short", "HEAD")
+        return (self.path / "HEAD").read_text("utf-8").removeprefix("ref: refs/heads/").strip()
 
     def set_default_branch(self, name: str) -> None:
         self.git("symbolic-ref", "HEAD", f"refs/heads/{name}")
@@ -45,6 +47,10 @@ class BareRemote:
     def git(self, *args: str | Path, input: bytes | None = None) -> bytes:
         """Run git in the bare repository and return its output."""
         return gitcmd.git(self.path, *args, input=input)
+
+    def compress_nothing(self) -> None:
+        """Keep and send objects as they are: for random bytes, at which git's compression tries in vain for seconds."""
+        self.git("config", "core.compression", "0")
 
     def install_pre_receive(self, script: str) -> None:
         """Judge every push by a shell script: what it prints is shown to who pushes, non-zero refuses."""
@@ -63,6 +69,10 @@ class BareRemote:
     def tip(self, branch: str | None = None) -> str | None:
         """Return the commit at a branch's tip, or None where there is none yet."""
         ref = f"refs/heads/{branch or self.branch}"
+        with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            # Asked so often that a git for each would take minutes. What is not loose may be packed.
+            if not (loose := (self.path / ref).read_text("ascii").strip()).startswith("ref:"):
+                return loose
         return gitcmd.line(self.path, "for-each-ref", "--format=%(objectname)", ref) or None
 
     def commits(self, branch: str | None = None) -> list[str]:

@@ -53,8 +53,9 @@ def run_suite(folder: Path, *args: str, **environ: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
-@pytest.mark.parametrize("how", [{"CI": "true"}, {"WIRE_NO_SKIP": "1"}], ids=["ci", "switch"])
+@pytest.mark.parametrize(
+    ("workers", "how"), [((), {"CI": "true"}), (("-n", "2"), {"WIRE_NO_SKIP": "1"})], ids=["alone", "xdist"]
+)
 def test_a_skip_fails_where_none_may_be(tmp_path, workers, how):
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_suite.py").write_text(SUITE)
@@ -92,7 +93,7 @@ def test_sizes_are_printed(tmp_path):
     _, output = run_suite(tmp_path, "-n", "2")
     assert "sizes: ci" in output
     assert "senders at once: 2 (full: 50)" in output
-    _, output = run_suite(tmp_path, "-n", "2", WIRE_TEST_SIZE="full")
+    _, output = run_suite(tmp_path, WIRE_TEST_SIZE="full")
     assert "senders at once: 50\n" in output
 
 
