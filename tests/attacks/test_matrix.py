@@ -208,9 +208,9 @@ def test_attack(siege: Siege, title: str) -> None:
         **{name: {_with_scope(code, channel) for code in codes.split()} for name, codes in by.items()},
     )
     trust = site(siege.mac).trust(pin(siege.mac))
-    for document, signatures in zip(trust.documents, trust.signatures, strict=True):
-        path = hostile.document(document.version)
-        assert (siege.host.read(path), siege.host.read(f"{path}.sig")) == (document.raw, signatures), path
+    paths = [hostile.document(document.version) for document in trust.documents]
+    assert siege.host.read_all(paths) == [document.raw for document in trust.documents]
+    assert siege.host.read_all([f"{path}.sig" for path in paths]) == list(trust.signatures)
 
 
 def _the_known_clone_looks(siege: Siege, *, lost: bool) -> None:

@@ -256,6 +256,8 @@ class Template:
                 siege.send(sender, to, f"{sender} to {to}, number {number}")
         siege.settle()
         self._sent = siege.sent
+        siege.remember()
+        self._held = {name: held.segments for name, held in siege.held.items()}
         for machine in machines.values():
             machine.close()
 
@@ -268,7 +270,7 @@ class Template:
             shutil.copytree(self._folder / name / "wire", machine.wire_home, symlinks=True)
             moved(machine, {str(self._remote.path): str(remote.path), str(self._folder / name): str(machine.root)})
         siege = Siege(folder, remote, HostileHost(remote), machines, new_machine, dict(self._sent))
-        siege.remember()
+        siege.held = {name: oracle.Accepted(machines[name], known=held) for name, held in self._held.items()}
         return siege
 
 

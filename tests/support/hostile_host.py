@@ -79,9 +79,22 @@ class HostileHost:
 
     def read(self, path: str, commit: str | None = None) -> bytes | None:
         """Return a file's bytes in a commit (the tip's unless given), or None."""
-        found = self.remote.git("cat-file", "--batch", input=f"{commit or self.tip}:{path}\n".encode())
-        about, _, data = found.partition(b"\n")
-        return data[:-1] if b" blob " in about else None
+        return self.read_all([path], commit)[0]
+
+    def read_all(self, paths: Sequence[str], commit: str | None = None) -> list[bytes | None]:
+        """Return the bytes of several files in a commit, with None for each that is none."""
+        at = commit or self.tip
+        rest = self.remote.git("cat-file", "--batch", input="".join(f"{at}:{path}\n" for path in paths).encode())
+        found: list[bytes | None] = []
+        for _ in paths:
+            about, _, rest = rest.partition(b"\n")
+            if about.endswith(b" missing"):
+                found.append(None)
+                continue
+            _, kind, size = about.split()
+            found.append(rest[: int(size)] if kind == b"blob" else None)
+            rest = rest[int(size) + 1 :]
+        return found
 
     def lines(self, channel: str, number: int = 1) -> list[bytes]:
         """Return the complete lines of a segment at the tip, without newlines."""

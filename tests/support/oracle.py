@@ -101,21 +101,31 @@ def at_tip(remote: BareRemote, branch: str | None = None) -> dict[str, bytes]:
 
 
 def segments(repository: Path, treeish: str | None) -> dict[str, bytes]:
-    """Return the segments in a tree or commit of any repository."""
+    """Return the segments in a tree or commit of any repository; none for a ref that there is not."""
     if treeish is None:
         return {}
-    listed = gitcmd.git(repository, "ls-tree", "-r", "-z", "--full-tree", treeish).split(b"\0")
-    found = {}
-    for entry in filter(None, listed):
-        facts, _, path = entry.partition(b"\t")
-        name = path.decode("utf-8", "surrogateescape")
-        if _SEGMENT.search(name):
-            found[name] = facts.split()[2].decode()
     blobs = _Blobs(repository)
     try:
-        return {name: blobs[oid] for name, oid in found.items()}
+        if treeish.startswith("refs/") and blobs.get(treeish) is None:
+            return {}
+        return dict(_below(blobs, f"{treeish}^{{tree}}", ""))
     finally:
         blobs.close()
+
+
+def _below(blobs: "_Blobs", tree: str, above: str) -> Iterator[tuple[str, bytes]]:
+    rest = blobs[tree]
+    # An id is as many bytes as half the digits of the tree's own.
+    size = blobs.id_digits // 2
+    while rest:
+        about, _, rest = rest.partition(b"\0")
+        mode, _, name = about.partition(b" ")
+        oid, rest = rest[:size].hex(), rest[size:]
+        path = above + name.decode("utf-8", "surrogateescape")
+        if mode == b"40000":
+            yield from _below(blobs, oid, f"{path}/")
+        elif _SEGMENT.search(path):
+            yield path, blobs[oid]
 
 
 def messages(of: Segments) -> dict[str, list[bytes]]:
@@ -223,23 +233,32 @@ class _Blobs:
     def __init__(self, repository: Path) -> None:
         self._process = gitcmd.start(repository, "cat-file", "--batch")
         self._recent: dict[str, bytes] = {}
+        self.id_digits = 0
+        """How long the ids are that were read."""
 
     def __getitem__(self, oid: str) -> bytes:
         if oid in self._recent:
             return self._recent[oid]
-        asked, answered = self._process.stdin, self._process.stdout
-        assert asked is not None
-        assert answered is not None
-        asked.write(f"{oid}\n".encode())
-        asked.flush()
-        header = answered.readline().split()
-        if header[1:2] == [b"commit"] or len(header) != 3:  # a submodule's entry names a commit we may not have
-            raise AssertionError(f"no blob {oid}: {header!r}")
-        data = answered.read(int(header[2]))
-        answered.read(1)
+        data = self.get(oid)
+        assert data is not None, f"no such object: {oid}"
         self._recent[oid] = data
         if len(self._recent) > self._KEPT:
             del self._recent[next(iter(self._recent))]
+        return data
+
+    def get(self, name: str) -> bytes | None:
+        """Return an object's bytes, or None where there is none of this name."""
+        asked, answered = self._process.stdin, self._process.stdout
+        assert asked is not None
+        assert answered is not None
+        asked.write(f"{name}\n".encode())
+        asked.flush()
+        header = answered.readline().split()
+        if len(header) != 3:  # missing; a submodule's entry names a commit that we need not have
+            return None
+        self.id_digits = len(header[0])
+        data = answered.read(int(header[2]))
+        answered.read(1)
         return data
 
     def close(self) -> None:
@@ -259,14 +278,13 @@ class Accepted:
 
     REF = "refs/wire/accepted"
 
-    def __init__(self, machine: Machine, *, wire: str | None = None) -> None:
+    def __init__(self, machine: Machine, *, wire: str | None = None, known: dict[str, bytes] | None = None) -> None:
         self._machine = machine
         self._clone = machine.clone(wire)
-        self.segments = self._look()
+        self.segments = self._look() if known is None else known
 
     def _look(self) -> dict[str, bytes]:
-        ref = gitcmd.line(self._clone, "for-each-ref", "--format=%(objectname)", self.REF)
-        return segments(self._clone, ref or None)
+        return segments(self._clone, self.REF)
 
     def still_held(self) -> None:
         """Fail unless every accepted segment is a byte prefix of what is accepted now."""
