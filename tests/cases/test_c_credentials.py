@@ -139,11 +139,13 @@ def test_c6_a_token_that_may_only_read(team, host, tmp_path):
 
 FAULTS: tuple[Fault | None, ...] = (None, "401", "403", "404", "429", "500", "login", "redirect", "cut", "silent")
 
+TRACE = ("strace", "-f", "--seccomp-bpf", "-qq", "-s", "100000", "-e", "trace=execve")
+
 
 def traced(machine: Machine, *args: str, log: Path) -> subprocess.CompletedProcess[bytes]:
     """Run `wire ARGS` and note every command line of it and of all that it starts in `log`."""
     return subprocess.run(
-        ["strace", "-f", "-qq", "-s", "100000", "-e", "trace=execve", "-o", log, machine.program, *args],
+        [*TRACE, "-o", log, machine.program, *args],
         env=machine.environ({"WIRE_GIT_TIMEOUT": "2"}),
         cwd=machine.home,
         capture_output=True,

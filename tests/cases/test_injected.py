@@ -17,6 +17,8 @@ FAULTS = {
     "fsync": ("fsync,fdatasync", ["error=EIO", "error=ENOSPC", "signal=KILL"]),
     "rename": ("rename,renameat,renameat2", ["error=ENOSPC", "signal=KILL"]),
 }
+FOLLOW = ["-f", "--seccomp-bpf"]
+"""Stop at the calls that are asked for, instead of at every call of thirty processes."""
 
 
 def traced(machine, inject, *args, follow):
@@ -24,7 +26,7 @@ def traced(machine, inject, *args, follow):
     log = machine.root / "strace.log"
     log.unlink(missing_ok=True)
     calls = inject.partition(":")[0]
-    how = ["-f"] if follow else []
+    how = FOLLOW if follow else []
     done = subprocess.run(
         ["strace", *how, "-qq", "-o", log, "-e", f"trace={calls}", "-e", f"inject={inject}", machine.program, *args],
         capture_output=True,
@@ -42,7 +44,7 @@ def traced(machine, inject, *args, follow):
 def count(machine, calls, *args, follow):
     """Return the greatest number of such calls that one process of a command makes."""
     log = machine.root / "strace.log"
-    how = ["-f"] if follow else []
+    how = FOLLOW if follow else []
     subprocess.run(
         ["strace", *how, "-qq", "-o", log, "-e", f"trace={calls}", machine.program, *args],
         capture_output=True,

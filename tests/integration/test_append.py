@@ -186,7 +186,8 @@ def traced(places, inject, *args):
     log = Path(places.state_dir).parent / "strace.log"
     done = subprocess.run(
         [
-            *("strace", "-f", "-qq", "-o", log, "-e", f"trace={inject.partition(':')[0]}", "-e", f"inject={inject}"),
+            *("strace", "-f", "--seccomp-bpf", "-qq", "-o", log),
+            *("-e", f"trace={inject.partition(':')[0]}", "-e", f"inject={inject}"),
             *(sys.executable, "-c", SEND_BATCH, places.state_dir, places.clone, *map(str, args)),
         ],
         capture_output=True,
