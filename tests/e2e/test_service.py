@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -300,9 +301,16 @@ def test_who_starts_it_by_hand_is_not_held_up_by_earlier_failures(serviced: Serv
     assert "daemon-reload" in serviced.service("status", check=False).stderr
 
 
-def test_a_passphrase_comes_as_a_credential(serviced: Serviced) -> None:
-    word = serviced.mac.home / "a word, 100 % mine"
-    word.write_text("correct horse battery\n")
+@pytest.fixture
+def word() -> Iterator[Path]:
+    """A file with a passphrase. Not in /dev/shm, which a manager covers while it reads what is to be a credential."""
+    with tempfile.TemporaryDirectory(prefix="wire-word-", dir="/var/tmp") as folder:
+        file = Path(folder) / "a word, 100 % mine"
+        file.write_text("correct horse battery\n")
+        yield file
+
+
+def test_a_passphrase_comes_as_a_credential(serviced: Serviced, word: Path) -> None:
     serviced.mac.wire("keys", "passphrase", "--stdin", input="correct horse battery\n")
     loose = serviced.service("install", "--passphrase-file", word, check=False)
     assert loose.status == 2
