@@ -376,12 +376,14 @@ class Wire:
         name: str,
         *,
         fingerprint: str | None = None,
+        beside: bool = False,
         confirm: "Callable[[Request | Rotation], bool] | None" = None,
     ) -> "Approval":
         """Enroll a newcomer or an agent's next key, known by its fingerprint or confirmed by a call."""
         from wire.verbs import operating
 
-        return operating.approve(self.here, name, fingerprint=fingerprint, confirm=confirm or (lambda _: False))
+        sure = confirm or (lambda _: False)
+        return operating.approve(self.here, name, fingerprint=fingerprint, beside=beside, confirm=sure)
 
     def invite(self, name: str, *, role: str = "agent", ttl: float = 86_400.0) -> "Invited":
         """Return a code by which one machine may join under a name, for `ttl` seconds."""
@@ -426,12 +428,14 @@ class Wire:
         *,
         reason: str,
         at: Sequence[str] = (),
+        beside: bool = False,
         confirm: "Callable[[Survey], bool] | None" = None,
     ) -> "Revoked":
         """Let a key count no further than its last good line in each channel; `confirm` is shown where that is."""
         from wire.verbs import revoking
 
-        return revoking.revoke(self.here, name, key, reason=reason, at=at, confirm=confirm or (lambda _: True))
+        sure = confirm or (lambda _: True)
+        return revoking.revoke(self.here, name, key, reason=reason, at=at, beside=beside, confirm=sure)
 
     def cut_lines(self) -> "list[Cut]":
         """Return lines of the agent that count no longer, since its key was revoked, and were not sent again."""

@@ -220,7 +220,8 @@ def _remote(site: Site, wire: WireConfig) -> Check:
     site.git.close_connections()
     if failure is not None:
         how = "intermittent" if reached else "unreachable"
-        return Check(name, "wrong", f"{how} {reached}/{PROBES}: {shown}: {failure.message}", failure.next_step)
+        step = failure.next_step or f"when this works, wire does: git ls-remote {shown}"
+        return Check(name, "wrong", f"{how} {reached}/{PROBES}: {shown}: {failure.message}", step)
     if not there:
         return Check(name, "wrong", f"reachable {reached}/{PROBES}: {shown}, and it has no branch {wire.branch!r}")
     return Check(name, "ok", f"reachable {reached}/{PROBES}: {shown}")

@@ -77,6 +77,7 @@ def test_what_one_of_three_roots_can_do(three: Team) -> None:
     what_is_hidden_is_warned_about(three)
     for expires in ("2020-01-02T00:00:00.000Z", FOR_EVER):
         the_same_document_takes_no_signature_away(three, expires)
+    what_is_urgent_goes_past_what_it_proposes(three)
     it_is_taken_off_whatever_it_proposes(three)
     three.sync_and_check()
 
@@ -112,6 +113,23 @@ def the_same_document_takes_no_signature_away(team: Team, expires: str) -> None:
     assert "proposal" not in team.spark.json("trust", "sign", same, "--yes")
     team.mac.wire("sync")
     assert chain_of(team).newest.raw == document
+
+
+def what_is_urgent_goes_past_what_it_proposes(team: Team) -> None:
+    """A stolen key is revoked, and its owner enrolled again, each by the command that the refusal names."""
+    for number, command in enumerate((("trust", "revoke", "lee", "--reason", "stolen", "--yes"), ("trust", "approve"))):
+        if number:
+            asked = team.machines[2].json("keys", "rotate")
+            team.machines[2].wire("sync", check=False)
+            command = (*command, "lee", asked["fingerprint"])
+        lee_offers(team, next_version(chain_of(team), lambda f: f["policy"].update(x=f"held {len(f['agents'])}")))
+        refused = team.mac.wire(*command, "--json", check=False).json()
+        assert (refused["reason"], f"`wire {' '.join(command[:2])}`" in refused["next_step"]) == ("proposal-open", True)
+        assert "--beside" in refused["next_step"]
+        waits = team.mac.json(*command, "--beside")["proposal"]
+        assert "proposal" not in team.spark.json("trust", "sign", waits["id"], "--yes")
+        for machine in team.machines:
+            machine.wire("sync", check=False)
 
 
 def it_is_taken_off_whatever_it_proposes(team: Team) -> None:

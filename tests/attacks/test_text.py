@@ -54,8 +54,8 @@ COMMANDS = [
     ("show", "mac/spark/1"),
 ]
 OURS = re.compile(
-    r"[0-9]+ unread message|  mac/spark/[0-9]+ |message mac/spark/[0-9]+ |from mac \(|mac/spark/[0-9]+ |read: wire|"
-    r"an answer is asked for by mac/spark/|  [a-z_]+: |  spark|$"
+    r"[0-9]+ unread message|  mac/spark/[0-9]+ |message mac/spark/[0-9]+[ ,]|from mac \(|mac/spark/[0-9]+ |read: wire|"
+    r"an answer is asked for by mac/spark/|  [a-z ]+: |  spark|$"
 )
 """How a line may begin that is ours; any other is a peer's and has a mark."""
 
@@ -127,7 +127,7 @@ def test_a_stream_gets_no_word_of_it(team: Team) -> None:
         sent = team.mac.send("spark", "-", "--subject", "evil", input=text)
         team.settle()
         told = monitor.stdout.readline().decode()
-        assert re.fullmatch(rf"new message {sent} message, \d+ s ago; read it: wire read {sent}\n", told)
+        assert re.fullmatch(rf"new message {sent}, \d+ s ago; read it: wire read {sent}\n", told)
     monitor.terminate()
     monitor.wait(20)
 
@@ -164,7 +164,7 @@ def test_a_line_with_members_that_no_schema_has_is_a_placeholder(team: Team) -> 
     team.spark.wire("sync", check=False)
     for command in (("inbox",), ("tail", "--peek"), ("read", "--peek", "mac/spark/1"), ("summary",), ("log",)):
         shown = team.spark.wire(*command, check=False)
-        assert "mac/spark/1 message" in shown.stdout or "mac/spark/1 1 message" in shown.stdout, command
+        assert re.search("mac/spark/1( 1)? message|message mac/spark/1, ", shown.stdout), command
         assert "\x1b" not in shown.stdout + shown.stderr
         assert "</system" not in shown.stdout + shown.stderr
         assert "twice" not in shown.stdout, command

@@ -107,7 +107,7 @@ def test_j11_alive_and_its_watcher_is_not(team):
     assert becomes(mac, "running", 0)["watching"] == "polling"
     mac.send("spark", "found by looking")
     eventually(lambda: pin(mac).remote_seq.get("mac/spark") == 1, what="the line at the remote")
-    assert "watching polling" in mac.wire("status").stdout
+    assert "watched by polling" in mac.wire("status").stdout
     assert look(mac)[2]["rescan_age_s"] < 30
     mac.stop_daemon()
     team.sync_and_check()

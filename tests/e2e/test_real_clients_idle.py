@@ -105,5 +105,5 @@ def test_the_plugins_monitor_wakes_an_idle_claude_code(daemons: Team, tmp_path: 
             pane.ended()
         (turn,) = desk.service.turns
         # It is the backlog where the monitor was still on its way.
-        assert turn.count(f"new message {identity} ") + turn.count("1 unread message for spark") == 1
+        assert turn.count(f"new message {identity}, ") + turn.count("1 unread message for spark") == 1
         assert turn.count("foxtrot wakes you") == 1

@@ -246,7 +246,7 @@ def test_a_message_becomes_a_file_once_and_its_text_forges_nothing(team: Team) -
     inbox = folder_of(team.mac) / "inbox"
     assert sorted(path.name for path in inbox.iterdir()) == ["spark_mac_1.md", "spark_mac_2.md"]
     text = (inbox / "spark_mac_1.md").read_text()
-    assert text.startswith("# spark/mac/1\n\nmessage spark/mac/1 message, ")
+    assert text.startswith("# spark/mac/1\n\nmessage spark/mac/1, ")
     assert "\x1b" not in text
     assert "\u202e" not in text
     assert [line for line in text.split("\n") if "spark/mac/7" in line] == [

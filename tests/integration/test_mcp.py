@@ -103,7 +103,8 @@ def test_a_sender_sees_how_far_its_message_came(team: Team) -> None:
         spark.call("read", ids=[sent])
         eventually(lambda: state() == "read")
         acked = spark.data("ack", id=sent)
-        assert spark.data("ack", id=sent) == {**acked, "again": True, "state": acked["state"]}
+        again = spark.data("ack", id=sent)
+        assert again == {**acked, "again": True, "state": again["state"]}, "the same one, however far it came meanwhile"
         eventually(lambda: mac.data("sent", unacked=True)["messages"] == [])
         (one,) = mac.data("sent", to="spark")["messages"]
         assert one["recipients"] == {"spark": "acked"}
@@ -200,7 +201,7 @@ def test_a_wait_ends_with_the_message_and_holds_up_no_other_call(team: Team) -> 
         assert not waiting.done()
         sent = team.mac.send("spark", "here I am")
         text = waiting.result(45).content[0].text
-        assert f"message {sent} message" in text
+        assert f"message {sent}, " in text
         assert "  | here I am" in text
         eventually(lambda: spark.data("inbox")["unread"] == 0)
         with pytest.raises(Refused) as caught:
@@ -259,7 +260,7 @@ def test_what_does_not_fit_is_left_unread(team: Team) -> None:
         assert "more: wire inbox" in shown[0] or len(shown[0]) < 20_500
         whole = "".join(shown) + spark.call("read")
         for number in range(1, 5):
-            assert whole.count(f"message mac/spark/{number} message") == 1, "each once"
+            assert whole.count(f"message mac/spark/{number}, ") == 1, "each once"
 
 
 def test_resources_show_and_move_nothing(team: Team) -> None:

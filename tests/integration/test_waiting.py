@@ -71,13 +71,27 @@ def test_the_time_is_up_and_nobody_looked_are_different_ends(team: Team) -> None
 
 
 def test_a_remote_that_is_gone_is_not_silence(team: Team) -> None:
-    team.spark.start_daemon()
-    progress = state(team.spark) / "progress.json"
-    found = json.loads(progress.read_text())
+    start_daemon(team)
+    team.remote.path.rename(team.folder / "away")
+    team.spark.wire("sync", check=False)
+    eventually(lambda: team.spark.json("status", check=False)["failure"] == "git-not-found")
+    # A look succeeded moments ago, and each one failed since: whatever came meanwhile is not known.
+    for command in (["wait", "--timeout", "0.1"], ["tail"], ["inbox"]):
+        blind = team.spark.wire(*command, "--json", check=False)
+        told = blind.json()
+        assert (blind.status, told["reason"], told["looked"]) == (6, "git-not-found", False), command
+        assert told["result"] == "could-not-look"
+        said = team.spark.wire(*command, check=False)
+        assert "there is no repository at the remote's address" in said.stdout + said.stderr, command
+    (team.folder / "away").rename(team.remote.path)
+    team.spark.wire("sync")
+    assert team.spark.wire("tail", "--json").json()["result"] == "nothing-new"
+    # A push that fails behind a fetch that went well leaves nobody blind.
     team.spark.stop_daemon(signal.SIGTERM)
-    progress.write_text(json.dumps(found | {"fetched": time.time() - 90_000, "failure": "network"}))
-    blind = team.spark.wire("wait", "--timeout", "0.1", "--json", check=False)
-    assert (blind.status, blind.json()["result"], blind.json()["reason"]) == (6, "could-not-look", "network")
+    progress = state(team.spark) / "progress.json"
+    now = {"fetched": time.time(), "failing_since": time.time() - 1, "failure": "git-rejected"}
+    progress.write_text(json.dumps(json.loads(progress.read_text()) | now))
+    assert team.spark.wire("tail", "--json").json()["result"] == "nothing-new"
 
 
 def test_an_integrity_incident_and_a_lost_place_end_it_as_they_end_tail(team: Team) -> None:
@@ -306,7 +320,7 @@ def test_a_monitor_with_nothing_to_say_says_nothing(team: Team) -> None:
     monitor = team.spark.spawn("monitor")
     sent = team.mac.send("spark", "first")
     team.settle(team.mac)
-    assert monitor.stdout.readline().decode().startswith(f"new message {sent} "), "no line before it"
+    assert monitor.stdout.readline().decode().startswith(f"new message {sent}, "), "no line before it"
     os.kill(monitor.pid, signal.SIGTERM)
     monitor.wait(20)
 

@@ -24,6 +24,7 @@ ALWAYS = {
     "wire.cli",
     "wire.cli.common",
     "wire.cli.console",
+    "wire.cli.groups",
     "wire.errors",
     "wire.keys",
     "wire.protocol",

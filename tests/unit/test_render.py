@@ -7,6 +7,7 @@ import pytest
 
 from wire.protocol.encoding import Signer
 from wire.protocol.line import content, parse, seal
+from wire.verbs.bodies import spoken
 from wire.verbs.look import Item
 from wire.verbs.order import seconds_of
 from wire.verbs.render import (
@@ -81,6 +82,44 @@ def test_objects_are_shown_as_json() -> None:
     assert body_text({}) == ""
 
 
+INCIDENT = {
+    "code": "PREFIX", "scope": "mac/spark", "evidence": {"seq": 3}, "first": "2026-11-29T11:20:00.123Z",
+    "last": "2026-11-29T11:21:00.123Z", "count": 3,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "shown"),
+    [
+        ("message", {"build": "green", "tests": 412}, "build: green; tests: 412"),
+        ("message", {}, "{}"),
+        # Nothing that a value holds looks like another member, and no string like a number.
+        ("message", {"a": "x; b: y", "c": "1", "d": "true"}, 'a: "x; b: y"; c: "1"; d: "true"'),
+        (
+            "message",
+            {"a": "x\nb: y", "b: y": "", "": [1, {"n": None}]},
+            'a: "x\\nb: y"; "b: y": ""; "": [1, {"n": null}]',
+        ),
+        (
+            "incident",
+            INCIDENT,
+            "PREFIX in mac/spark: the remote lacks or changed lines that were accepted; seen 3 time(s), "
+            "first 2026-11-29T11:20:00.123Z, last 2026-11-29T11:21:00.123Z",
+        ),
+        (
+            "incident",
+            INCIDENT | {"count": 1, "scope": "wire", "code": "FORCED"},
+            "FORCED in this wire: the remote's history was replaced by another one; seen at 2026-11-29T11:21:00.123Z",
+        ),
+        ("incident", INCIDENT | {"code": "no such", "evidence": {}, "count": "x"} | {"last": "", "first": ""}, None),
+    ],
+)
+def test_objects_are_told_in_words(kind: str, body: dict[str, Any], shown: str | None) -> None:
+    told = spoken(kind, body, compact=True)
+    assert told == shown if shown is not None else told.startswith("code: no such; scope: ")
+    assert len(spoken(kind, body).split("\n")) == (len(body) or 1 if kind == "message" or shown is None else 3)
+
+
 @pytest.mark.parametrize(
     ("seconds", "shown"),
     [(None, "never"), (0, "0 s"), (119, "119 s"), (600, "10 min"), (7200, "2 h"), (172800, "2 d"), (864000, "10 d")],
@@ -92,7 +131,7 @@ def test_ages(seconds: float | None, shown: str) -> None:
 # Messages
 
 
-HEADER = re.compile(r"^message (\S+) \S+, .* ago")
+HEADER = re.compile(r"^message ([^\s,]+)(?: [^,]+)?, .* ago")
 SIGNER = Signer(bytes(range(32)))
 
 
@@ -146,7 +185,7 @@ def test_nothing_in_a_message_looks_like_anything_of_ours(text: str) -> None:
         assert len(line(hostile).splitlines()) == 1
         ours = [one for one in card(hostile).split("\n") if not one.startswith(MARK)]
         assert len(ours) == 2
-        assert ours[0].startswith("message mac/spark/1 message, ")
+        assert ours[0].startswith("message mac/spark/1, ")
         assert ours[1].startswith("from mac (signature verified) to spark")
         assert ours[1].endswith(f"; {NOT_INSTRUCTIONS}:")
 

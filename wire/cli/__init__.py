@@ -12,7 +12,8 @@ import sys
 import click
 
 from wire.cli.console import broken_pipe, fail, prepare, told
-from wire.errors import FAILED, USAGE, WireError
+from wire.cli.groups import Group
+from wire.errors import FAILED, REMOTE, USAGE, WireError
 
 _COMMANDS = {
     "send": "messages",
@@ -56,12 +57,24 @@ _COMMANDS = {
     "demo": "demo",
 }
 
+_HEADINGS = (
+    ("Begin, and let others in", ("demo", "init", "join", "invite", "trust", "keys", "group", "remote")),
+    ("Write", ("send", "reply", "ack", "state")),
+    ("Read", ("inbox", "read", "tail", "wait", "monitor", "show", "thread", "log", "search", "summary")),
+    ("How far messages got, and who is there", ("sent", "agents")),
+    ("Keep it going", ("daemon", "service", "sync", "status", "doctor")),
+    ("When something is wrong", ("incidents", "verify", "evidence", "heal", "repair")),
+    ("Agents' programs", ("hooks", "hook", "mcp", "skill", "notify")),
+)
+
 _EPILOG = """Exit statuses: 0 done, 1 failed, 2 wrong use, 3 the awaited state was not reached in time, 4 integrity (an
 open incident concerns what was asked), 5 identity or trust, 6 the remote cannot be reached."""
 
 
-class _Commands(click.Group):
+class _Commands(Group):
     """Commands that are imported when they are called."""
+
+    headings = _HEADINGS
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -124,6 +137,8 @@ def main() -> None:
         status = cli.main(args=argv, prog_name="wire", standalone_mode=False)
         sys.stdout.flush()
     except WireError as error:
+        if error.exit_status == REMOTE and not error.next_step:
+            error.next_step = "wire doctor"
         status = fail(error, as_json="--json" in argv)
     except click.exceptions.Exit as error:
         status = error.exit_code

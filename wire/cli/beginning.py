@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from wire.verbs.operating import Approval
 
 _TTL_MOST = 31 * 86_400.0
+_KEEP = "to keep it going on this machine:  wire service install   or, in a terminal:  wire daemon run"
 
 
 @click.command()
@@ -70,6 +71,7 @@ def init(
     say("or, without a code, with a name of its own, on the other machine:")
     say(f"  {line}")
     say("and then, here:  wire trust requests   and   wire trust approve NAME")
+    say(_KEEP)
 
 
 @click.command()
@@ -208,8 +210,7 @@ def join(
         say("it may send already; its messages wait here until somebody with a root key runs:")
         say(f"  wire trust approve {joined.agent} {joined.fingerprint}")
         say("where the fingerprint can as well be the ten words; read one of them to that person")
-    if invitation:
-        say("to keep it going on this machine:  wire service install")
+    say(_KEEP)
 
 
 def _invitation(code: str) -> "Invitation":

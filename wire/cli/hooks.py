@@ -8,6 +8,7 @@ import click
 
 from wire.cli.common import choosing, here_of, json_option, settings_of
 from wire.cli.console import flush, leave, safe, say, say_json, warn
+from wire.cli.groups import Group
 from wire.errors import FAILED, IntegrityError, UsageError, WireError
 from wire.hooks.runtimes import NAMES, find
 
@@ -21,7 +22,7 @@ SHOWN = 20
 _KIND = click.Choice(["git", "pre-receive", *NAMES])
 
 
-@click.group()
+@click.group(cls=Group)
 def hooks() -> None:
     """Hooks that verify before something is committed, and hooks that put messages in front of an agent."""
 

@@ -9,11 +9,11 @@ from wire.cli.common import choosing, json_option, reader_option, wire_of
 from wire.cli.console import flush, hand_over, leave, safe, say, say_json, warn
 from wire.cli.reading import ending, warn_of_strangers
 from wire.cli.shown import Printer, health_json
-from wire.errors import DONE, Busy, StoreError
+from wire.errors import DONE, REMOTE, Busy, StoreError
 from wire.verbs.inbox import LIMIT, Inbox
 from wire.verbs.look import Item
 from wire.verbs.reading import DEFAULT_READER, Filters, claim
-from wire.verbs.render import age_of, asked, closed, facts, quoted, wants_answer
+from wire.verbs.render import age_of, asked, closed, facts, quoted, said, wants_answer
 
 
 @click.command()
@@ -45,7 +45,8 @@ def inbox(
             warn(text)
         _print(box, full, owed)
     flush()
-    if status != DONE and not as_json:
+    if status not in (DONE, REMOTE) and not as_json:
+        # That nobody could look was said in the first line.
         Printer(False).beside(result, box.health)
     leave(status)
 
@@ -118,8 +119,9 @@ def _row(item: Item) -> str:
     if (told := closed(item)) is not None:
         return f"  {facts(item)}  ({told})"
     subject = item.members.get("subject")
-    size = len(item.line.raw)
-    return f"  {facts(item)}, {size} bytes" + (f"  | {quoted(subject, 100)}" if subject else "")
+    size = len(said(item))
+    long = f", {size} character{'' if size == 1 else 's'}" if size else ""
+    return f"  {facts(item)}{long}" + (f"  | {quoted(subject, 100)}" if subject else "")
 
 
 def _as_json(box: Inbox, result: str, full: bool) -> dict[str, Any]:

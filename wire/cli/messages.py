@@ -5,6 +5,7 @@ import time
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from wire.api import Wire
 from wire.cli.common import choosing, json_option, wire_of
@@ -13,6 +14,7 @@ from wire.errors import UsageError
 from wire.protocol import strictjson
 from wire.protocol.line import LINE_MAX
 from wire.protocol.messages import NEEDS, PRIORITIES, TYPES
+from wire.store.files import is_locked, utc_text
 from wire.verbs.sending import Draft
 from wire.verbs.states import STATES
 
@@ -75,8 +77,7 @@ def send(
     """
     wire = wire_of(click.get_current_context())
     if batch:
-        if to is not None or body is not None or file is not None:
-            raise UsageError("--batch reads recipients and bodies from standard input", reason="usage")
+        _nothing_beside_a_batch(click.get_current_context())
         asked = {name: members[name] for name in ("seal", "allow_secret") if members[name] is not None}
         drafts = [
             one._replace(**{name: value for name, value in asked.items() if getattr(one, name) is None})
@@ -148,6 +149,9 @@ def _send(wire: Wire, drafts: list[Draft], as_json: bool, wait_for: str | None, 
             say_json({"id": one.id, "state": one.state, "again": one.again, "warnings": list(outcome.warnings)})
         else:
             say(f"{one.id} {one.state}")
+    if not as_json and not is_locked(wire.here.places.lock("daemon")):
+        flush()
+        warn("no daemon is running here, so that nothing goes out by itself: `wire sync` does it once")
 
 
 _WORDY = ("message", "request", "reply")
@@ -158,7 +162,10 @@ def _draft(to: str, kind: str, body: str | dict[str, Any] | None, **members: Any
     if members.get("expires"):
         from wire.verbs.order import until_text  # few messages expire
 
-        members["expires"] = until_text(members["expires"], time.time())
+        now = time.time()
+        members["expires"] = until_text(members["expires"], now)
+        if members["expires"] < utc_text(now):
+            warn(f"--expires {members['expires']} is in the past; it is sent all the same")
     members["ack_required"] = members.get("ack_required") or None
     members["refs"] = list(members["refs"]) if members.get("refs") else None
     if kind in _WORDY and not body and not members.get("subject") and not members["refs"]:
@@ -222,6 +229,28 @@ def _read(path: str) -> bytes:
             return file.read(LINE_MAX + 1)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}", reason="no-file") from error
+
+
+_FOR_ALL = frozenset({"batch", "as_json", "seal", "allow_secret", "wait_for", "timeout"})
+"""Parameters that say something of all messages of a batch."""
+
+
+def _nothing_beside_a_batch(ctx: click.Context) -> None:
+    """Raise UsageError for what a line of a batch says itself: nothing that was asked for is left out silently."""
+    given = [
+        one.opts[0] if one.opts[0].startswith("--") else one.human_readable_name
+        for one in ctx.command.params
+        if one.expose_value
+        and one.name not in _FOR_ALL
+        and ctx.get_parameter_source(str(one.name)) is ParameterSource.COMMANDLINE
+    ]
+    if given:
+        raise UsageError(
+            f"with --batch each line of standard input says for itself what {', '.join(sorted(given))} would; nothing "
+            "was sent",
+            reason="usage",
+            next_step='one object a line: {"to": "NAME", "body": "TEXT", "type": "request", "subject": "…"}',
+        )
 
 
 def _batch(data: bytes) -> list[Draft]:

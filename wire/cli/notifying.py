@@ -8,11 +8,12 @@ import click
 
 from wire.cli.common import choosing, here_of, json_option
 from wire.cli.console import flush, leave, safe, say, say_json
+from wire.cli.groups import Group
 from wire.errors import DONE, FAILED, UsageError, WireError
 from wire.verbs.here import Here
 
 
-@click.group()
+@click.group(cls=Group)
 def notify() -> None:
     """How agents are told that something came, where no hook of their runtime does it."""
 

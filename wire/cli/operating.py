@@ -59,7 +59,8 @@ def _tell(report: Report, as_json: bool) -> None:
             }
         )
     else:
-        say(f"received {received}, pushed {report.pushed}" + (f", tip {report.tip[:12]}" if report.tip else ""))
+        if report.failure is None or report.fetched or received or report.pushed:
+            say(f"received {received}, pushed {report.pushed}" + (f", tip {report.tip[:12]}" if report.tip else ""))
         if collected > report.pushed:
             say(f"{collected - report.pushed} message(s) are committed here and not on the remote yet")
     for agent, count in report.waiting.items():
@@ -75,6 +76,8 @@ def _tell(report: Report, as_json: bool) -> None:
     if report.failure is not None:
         if as_json:
             leave(report.failure.exit_status)
+        if report.raised and not report.failure.next_step:
+            report.failure.next_step = f"wire incidents show {report.raised[-1].id}"
         raise report.failure
     if report.frozen is not None or any(one.integrity for one in report.raised):
         leave(INTEGRITY)

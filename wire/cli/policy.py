@@ -6,18 +6,24 @@ from wire.cli.common import choosing, json_option, wire_of
 from wire.cli.console import say, say_json
 from wire.cli.proposing import agreed, decided
 
+_MEANS = {
+    ("encrypt", "optional"): "who sends decides: `wire send --seal` lets only the recipients read a message",
+    ("encrypt", "required"): "every message is sealed by itself, so that only its recipients can read it",
+}
+
 
 @click.command("policy")
-@click.option("--encrypt", type=click.Choice(("required", "optional")), help="Whether letters are to be closed.")
+@click.option("--encrypt", type=click.Choice(("required", "optional")), help="Whether every message is sealed.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
 @choosing
 @click.pass_context
 def policy(ctx: click.Context, encrypt: str | None, yes: bool, as_json: bool) -> None:
-    """Show what senders are asked for, or change it: a new trust version, or a proposal of one.
+    """Show what the wire asks of everybody who sends, or change it: a new trust version, or a proposal of one.
 
-    With `--encrypt required` everybody's messages are sealed by themselves, for their recipients alone. It binds those
-    who keep to it and decides about no line's validity.
+    With `--encrypt required` everybody's messages are sealed by themselves: only their recipients can read them. With
+    `optional` who sends decides, by `wire send --seal`. It asks honest senders; an open message stays valid all the
+    same.
     """
     from wire.governing import Trust
 
@@ -30,4 +36,4 @@ def policy(ctx: click.Context, encrypt: str | None, yes: bool, as_json: bool) ->
         say_json(dict(found))
         return
     for name, value in found.items():
-        say(f"{name}: {value}")
+        say(f"{name}: {value}" + (f" ({said})" if (said := _MEANS.get((name, value))) else ""))

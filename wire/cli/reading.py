@@ -55,7 +55,7 @@ def tail(
 
     The cursor moves only after the output was taken, so that a message is shown at least once. A filter on content, -n
     and --all leave it where it is. Exit 0: shown, or nothing new. 4: an open incident concerns what was asked, or the
-    place was lost. 6: nothing new, but the remote was not reached lately, so that nobody knows.
+    place was lost. 6: nothing new, but the last look at the remote failed or is too old, so that nobody knows.
     """
     wire = wire_of(ctx)
     filters = Filters(

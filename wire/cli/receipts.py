@@ -59,7 +59,8 @@ def sent(ctx: click.Context, to: str | None, unread: bool, unacked: bool, count:
 def agents(ctx: click.Context, as_json: bool) -> None:
     """Show everybody on the wire: role, state, when last heard of, unread messages and open requests each way.
 
-    State and note are what an agent says of itself. An agent that was never heard of has no state.
+    State and note are what an agent says of itself. An agent that was never heard of has no state. "Unread there" is
+    what this agent sent and the other is not proved to have read, "here" what came from it and is unread.
     """
     wire = wire_of(ctx)
     for one in wire.agents():
@@ -99,6 +100,7 @@ def traced_json(one: Traced) -> dict[str, Any]:
         "age_s": _age_of(one.line.ts),
         "ack_required": one.line.ack_required,
         "priority": one.line.priority or "normal",
+        "sealed": one.sealed,
         "expires": one.line.expires or None,
         "state": one.state,
         "unread_by": list(one.missing("read")),
@@ -167,27 +169,34 @@ def print_peers(wire: Wire) -> None:
 
 def _lines(one: Traced) -> list[str]:
     subject = f"  {one_line(one.line.subject, 80)}" if one.line.subject else ""
-    head = f"{one.id}  {one.line.type}, sent {age(_age_of(one.line.ts))} ago"
+    head = f"{one.id}  {one.line.type}{', sealed' if one.sealed else ''}, sent {age(_age_of(one.line.ts))} ago"
     if len(one.recipients) == 1:
-        return [f"{styled(head, bold=True)}: {_state(one.recipients[0])}{subject}"]
+        who = one.recipients[0]
+        return [f"{styled(head, bold=True)}: {_state(who, who.agent + ' was ')}{subject}"]
     return [
         f"{styled(head, bold=True)}: {one.state} by all{subject}",
         *(f"    {who.agent}: {_state(who)}" for who in one.recipients),
     ]
 
 
-def _state(who: Recipient) -> str:
+def _state(who: Recipient, name: str = "") -> str:
     last = who.reached[-1]
     since = f" {age(_age_of(last.since))} ago" if last.since else ""
     by = f" by {last.how}" if "/" in last.how else ""
-    return f"{last.state}{since}{by}{_silence(who)}"
+    return f"{last.state}{since}{by}{_silence(who, name)}"
 
 
-def _silence(who: Recipient) -> str:
-    """Say of a recipient that is not known to have read when it was last heard of."""
+def _silence(who: Recipient, name: str = "") -> str:
+    """Say of a recipient that is not known to have read when it was last heard of.
+
+    Args:
+        name: stands in front of it, where nothing else says of whom this is.
+    """
     if STATES.index(who.state) >= STATES.index(READ):
         return ""
-    return ", never heard of" if who.heard is None else f", heard of {age(max(0.0, time.time() - who.heard))} ago"
+    if who.heard is None:
+        return f", {name}never heard of"
+    return f", {name}{'last ' if name else ''}heard of {age(max(0.0, time.time() - who.heard))} ago"
 
 
 def _when(one: Reached) -> str:
@@ -197,15 +206,19 @@ def _when(one: Reached) -> str:
 
 
 def _agent_line(one: AgentView) -> str:
-    if one.local:
+    if one.chosen:
+        where = "this agent"
+    elif one.local:
         where = "on this machine"
     elif one.age is None:
         where = "never heard of"
     else:
         where = f"heard of {age(one.age)} ago{', STALE' if one.stale else ''}"
-    parts = [f"{one.name:<16} {one.role:<6} {_said(one.state, one.note, one.eta) if one.state else 'unknown'}", where]
-    unread = "?" if one.unread_by_them is None else str(one.unread_by_them)
-    parts.append(f"unread: {unread} of ours, {one.unread_by_us} of theirs")
+    says = _said(one.state, one.note, one.eta) if one.state else "state unknown"
+    parts = [f"{one.name:<16} {one.role:<6} {says}", where]
+    if not one.chosen:
+        there = "not known" if one.unread_by_them is None else str(one.unread_by_them)
+        parts.append(f"unread there: {there}, here: {one.unread_by_us}")
     if one.they_owe:
         parts.append(f"has to answer {', '.join(one.they_owe[:_LISTED])}")
     if one.we_owe:

@@ -91,12 +91,20 @@ def reissue(ctx: click.Context, ids: tuple[str, ...], everything: bool, yes: boo
 @click.argument("key", required=False)
 @click.option("--reason", type=click.Choice(["lost", "stolen", "left"]), required=True, help="What happened.")
 @click.option("--at", multiple=True, metavar="ID", help="The last line of a channel that counts, as mac/spark/42.")
+@click.option("--beside", is_flag=True, help="Also while another proposal is open, of which one will be in vain.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
 @choosing
 @click.pass_context
 def revoke(
-    ctx: click.Context, name: str, key: str | None, reason: str, at: tuple[str, ...], yes: bool, as_json: bool
+    ctx: click.Context,
+    name: str,
+    key: str | None,
+    reason: str,
+    at: tuple[str, ...],
+    beside: bool,
+    yes: bool,
+    as_json: bool,
 ) -> None:
     """Let a key of NAME count up to a line of each channel, and for nothing behind it, on every machine.
 
@@ -113,7 +121,7 @@ def revoke(
             raise UsageError("a program revokes with --yes", reason="usage")
         return click.confirm("Revoke it?", err=True)
 
-    done = wire_of(ctx).revoke_key(name, key, reason=reason, at=at, confirm=confirm)
+    done = wire_of(ctx).revoke_key(name, key, reason=reason, at=at, beside=beside, confirm=confirm)
     if as_json:
         rows = [
             {

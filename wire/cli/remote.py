@@ -4,11 +4,12 @@ import click
 
 from wire.cli.common import choosing, json_option, wire_of
 from wire.cli.console import flush, leave, safe, say, say_json, warn
+from wire.cli.groups import Group
 
 _KINDS = ("bare", "github", "gitlab", "gitea", "other")
 
 
-@click.group()
+@click.group(cls=Group)
 def remote() -> None:
     """The repository that carries the wire."""
 

@@ -6,6 +6,7 @@ import click
 
 from wire.cli.common import choosing, json_option, wire_of
 from wire.cli.console import say, say_json, warn
+from wire.cli.groups import Group
 from wire.cli.proposing import agreed, decided
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ def _trust(ctx: click.Context) -> "Trust":
     return Trust(wire_of(ctx).here)
 
 
-@click.group()
+@click.group(cls=Group)
 def root() -> None:
     """The root keys, which sign the trust, and how many must."""
 
@@ -66,7 +67,7 @@ def threshold(ctx: click.Context, count: int, yes: bool, as_json: bool) -> None:
     decided(_trust(ctx).set_threshold(count, confirm=agreed(yes=yes, as_json=as_json)), as_json=as_json)
 
 
-@click.group("root")
+@click.group("root", cls=Group)
 def key_root() -> None:
     """This machine's root key."""
 

@@ -7,9 +7,10 @@ import click
 
 from wire.cli.common import settings_of
 from wire.cli.console import leave
+from wire.cli.groups import Group
 
 
-@click.group()
+@click.group(cls=Group)
 def daemon() -> None:
     """The process that fetches, verifies and pushes by itself."""
 

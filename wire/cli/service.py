@@ -4,12 +4,13 @@ import click
 
 from wire.cli.common import json_option, settings_of
 from wire.cli.console import flush, leave, safe, say, say_json, styled, warn
+from wire.cli.groups import Group
 from wire.errors import DONE, FAILED
 from wire.systemd.state import State
 from wire.verbs.render import age
 
 
-@click.group()
+@click.group(cls=Group)
 def service() -> None:
     """Run the daemon as a systemd service of this user."""
 

@@ -9,7 +9,7 @@ from wire.errors import Busy, StoreError
 from wire.verbs.health import Health, concerning
 from wire.verbs.here import Here
 from wire.verbs.look import Item
-from wire.verbs.render import CARD_CHARACTERS, WHOLE, age, age_of, card, cards, excerpt, line, one_line
+from wire.verbs.render import CARD_CHARACTERS, WHOLE, age_of, card, cards, excerpt, line, one_line
 from wire.verbs.states import STATES
 
 MANY_CHARACTERS = 20_000
@@ -97,11 +97,16 @@ class Printer:
             write(as_json(item, facts))
             return
         self._card(item, WHOLE)
-        facts.pop("recipients", None)
+        for shown_above in ("recipients", "states"):
+            facts.pop(shown_above, None)
         for text in facts.pop("told", ()):
             say(f"  {text}")
+        facts["bytes"] = f"{facts['bytes']}, the line that was signed"
+        facts["incidents"] = ", ".join(facts["incidents"]) or "none"
         for name, value in facts.items():
-            say(f"  {name}: {one_line(value if isinstance(value, str) else json.dumps(value), 400)}")
+            text = value if isinstance(value, str) else json.dumps(value)
+            if text:
+                say(f"  {name.replace('_', ' ')}: {one_line(text, 400)}")
 
     def _card(self, item: Item, limit: int) -> None:
         head, _, rest = card(item, limit).partition("\n")
@@ -157,7 +162,7 @@ def _facts(here: Here, item: Item) -> dict[str, Any]:
         "trust": line.trust,
         "head": line.head,
         "prev": line.prev,
-        "bytes": len(line.raw) + 1,
+        "bytes": len(line.raw),
     }
     if line.sender in here.config.agents:
         facts |= _receipts(here, item)
@@ -209,11 +214,8 @@ def _explain(result: str, health: Health, whom: str = "") -> str:
             f"open incidents concern this: {told}; see `wire incidents`, and `wire incidents ack ID` once it was seen"
         )
     if result == "could-not-look":
-        return (
-            f"nothing new is here{whom}, but the last successful fetch was {age(health.age)}"
-            f"{' ago' if health.age is not None else ''}, so nobody knows; see `wire status`, or run `wire sync`"
-            + ("" if health.daemon else " (no daemon is running here)")
-        )
+        more = "" if health.daemon or health.reason == "no-daemon" else " (no daemon is running here)"
+        return f"nothing new is here{whom}, but nobody knows: {health.sentence()}{more}"
     if result == "shown":
         return f"there may be more: {health.sentence()}"
     said = {"timeout": "nothing came in time", "no-match": "no message here holds that"}.get(result, "nothing new")

@@ -1,12 +1,13 @@
 """trust, keys, group."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from wire.cli.common import choosing, json_option, wire_of
 from wire.cli.console import flush, leave, safe, say, say_json, warn
 from wire.cli.forking import follow, fork_json, say_fork
+from wire.cli.groups import Group
 from wire.cli.passphrasing import passphrase
 from wire.cli.policy import policy
 from wire.cli.proposing import pending, propose, say_proposed, sign, with_proposal
@@ -17,8 +18,11 @@ from wire.keys.fingerprints import words
 from wire.protocol.encoding import fingerprint as print_of
 from wire.protocol.encoding import key_id
 
+if TYPE_CHECKING:
+    from wire.keys.model import Document
 
-@click.group()
+
+@click.group(cls=Group)
 def trust() -> None:
     """Who may sign what on this wire."""
 
@@ -42,7 +46,7 @@ def show(ctx: click.Context, as_json: bool) -> None:
         }
         for agent in newest.agents.values()
     }
-    groups = {group.name: list(group.members) for group in newest.groups.values() if group.status == "active"}
+    groups = _groups(newest)
     roots = [print_of(root) for root in newest.roots]
     names = {print_of(root): name for root in newest.roots if (name := root_names(newest).get(key_id(root)))}
     if as_json:
@@ -62,7 +66,7 @@ def show(ctx: click.Context, as_json: bool) -> None:
     say(f"checkpoint {newest.checkpoint}")
     say(f"roots ({newest.threshold} of {len(roots)} must sign):")
     for one in roots:
-        say(f"  {one} {names.get(one, '')}".rstrip())
+        say(f"  {one} {names.get(one, '(without a name)')}")
     for name, about in agents.items():
         say(f"{name} ({about['role']}, {about['status']})")
         for key in about["keys"]:
@@ -118,10 +122,13 @@ def requests(ctx: click.Context, as_json: bool) -> None:
 @click.argument("name")
 @click.argument("fingerprint", nargs=-1, metavar="[SHA256:…|WORDS…]")
 @click.option("--fingerprint", "option", metavar="SHA256:…", help="The same as behind the name.")
+@click.option("--beside", is_flag=True, help="Also while another proposal is open, of which one will be in vain.")
 @json_option
 @choosing
 @click.pass_context
-def approve(ctx: click.Context, name: str, fingerprint: tuple[str, ...], option: str | None, as_json: bool) -> None:
+def approve(
+    ctx: click.Context, name: str, fingerprint: tuple[str, ...], option: str | None, beside: bool, as_json: bool
+) -> None:
     """Enroll a newcomer, or an agent's next key, by its whole fingerprint or the ten words that stand for it.
 
     Its owner reads them out, by another way than the wire: `wire keys show` prints them there.
@@ -143,7 +150,7 @@ def approve(ctx: click.Context, name: str, fingerprint: tuple[str, ...], option:
     newest = wire.trust().newest
     for known in alike(name, (*newest.agents, *newest.groups)):
         warn(f"the name {name!r} looks like {known!r}, which is on this wire")
-    done = wire.approve(name, fingerprint=given, confirm=confirm)
+    done = wire.approve(name, fingerprint=given, beside=beside, confirm=confirm)
     if as_json:
         shown = {"name": done.name, "fingerprint": done.fingerprint, "checkpoint": done.checkpoint}
         say_json(with_proposal(shown, done.proposal))
@@ -177,7 +184,7 @@ def repin(ctx: click.Context, checkpoint: str, as_json: bool) -> None:
         say("now run:  wire sync")
 
 
-@click.group()
+@click.group(cls=Group)
 def keys() -> None:
     """The keys of this wire on this machine."""
 
@@ -229,13 +236,33 @@ def show_key(ctx: click.Context, name: str | None, as_json: bool) -> None:
             say(f"{kind} {owner}\n  {shown}\n  {words(shown)}\n  {status}{guarded}\n  {path}")
 
 
+def _groups(document: "Document") -> dict[str, list[str]]:
+    return {group.name: list(group.members) for group in document.groups.values() if group.status == "active"}
+
+
 def _named(fingerprint: str) -> dict[str, str]:
     return {"fingerprint": fingerprint, "words": words(fingerprint)}
 
 
-@click.group()
+@click.group(cls=Group)
 def group() -> None:
     """Named groups of agents."""
+
+
+@group.command("list")
+@json_option
+@choosing
+@click.pass_context
+def list_groups(ctx: click.Context, as_json: bool) -> None:
+    """List the groups and who belongs to them."""
+    found = _groups(wire_of(ctx).trust().newest)
+    for name, members in found.items():
+        if as_json:
+            say_json({"group": name, "members": members})
+        else:
+            say(f"{name}: {', '.join(members)}")
+    if not found and not as_json:
+        say("there is no group; `wire group set NAME MEMBERS` makes one, and `all` is everybody")
 
 
 @group.command("set")

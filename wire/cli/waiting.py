@@ -54,8 +54,8 @@ def wait(
 
     Several are shown as far as they fit into some 5,000 tokens; the rest stays unread, and so does what is not wanted.
     With --timeout 0 it is a bounded way to read on. Exit 0: shown. 3: the time is up, and nothing came. 6: the time is
-    up, and nobody looked at the remote meanwhile. 4: as for `wire tail`: an open incident concerns this, or the place
-    was lost.
+    up, and nobody looked at the remote meanwhile, or the last look failed. 4: as for `wire tail`: an open incident
+    concerns this, or the place was lost.
     """
     wire = wire_of(ctx)
     filters = Filters(

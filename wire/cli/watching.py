@@ -8,8 +8,9 @@ import click
 from wire.api import Wire
 from wire.cli.common import choosing, here_of, json_option, settings_of, wire_of
 from wire.cli.console import flush, leave, safe, say, say_json, styled, warn
+from wire.cli.groups import Group
 from wire.cli.receipts import peers_json, print_peers
-from wire.daemon.status import Status
+from wire.daemon.status import RUNNING, Status
 from wire.errors import DONE, WireError
 from wire.gitio import redact_url
 from wire.store import config as configs
@@ -59,7 +60,7 @@ def status(ctx: click.Context, as_json: bool) -> None:
     leave(worst)
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=Group, invoke_without_command=True)
 @click.option("--all", "everything", is_flag=True, help="Resolved ones, too.")
 @json_option
 @choosing
@@ -77,6 +78,8 @@ def incidents(ctx: click.Context, everything: bool, as_json: bool) -> None:
             count = f"x{one.count} {one.state}{over}, last {one.last}"
             say(f"{one.id} {styled(one.code, bold=True)} {safe(one.scope)} {count}")
             say(f"    {safe(one.message)}")
+    if found and not as_json:
+        say(f"what to do about one: wire incidents show {found[-1].id}")
     if not found and not as_json:
         say("no open incidents")
 
@@ -97,7 +100,8 @@ def show(ctx: click.Context, incident: str, as_json: bool) -> None:
     if one.ended:
         say(f"  over since {one.ended}")
     for name, value in one.evidence.items():
-        say(f"  {safe(str(name))}: {safe(str(value))}")
+        text = safe(str(value)).strip()
+        say(f"  {safe(str(name))}: " + text.replace("\n", "\n    "))
     say(f"  next: {safe(one.next_step)}")
 
 
@@ -127,12 +131,14 @@ def _print(found: Status) -> None:
     fetched = f"fetched {age(found.fetch_age)}" + (" ago" if found.fetch_age is not None else "")
     pushed = f"pushed {age(found.push_age)}" + (" ago" if found.push_age is not None else "")
     say(styled(f"{seen.config.name}: {fetched}, {pushed}", bold=True))
-    look = f", next look in {found.next_look:.0f} s" if found.next_look is not None else ""
-    say(f"  daemon {found.daemon}, tier {progress.tier}{look}, watching {progress.watching}")
-    if progress.event is not None or progress.rescan is not None:
+    look = f", looks at the remote every {age(progress.interval)} or so" if found.daemon == RUNNING else ""
+    look += f", next in {age(found.next_look)}" if found.next_look is not None else ""
+    say(f"  daemon {found.daemon}{look}")
+    if found.daemon == RUNNING and (progress.event is not None or progress.rescan is not None):
         now = time.time()
         last_event = age(None if progress.event is None else now - progress.event)
-        say(f"  last event {last_event}, last rescan {age(None if progress.rescan is None else now - progress.rescan)}")
+        rescan = age(None if progress.rescan is None else now - progress.rescan)
+        say(f"  folders watched by {progress.watching}: last change {last_event}, last whole scan {rescan}")
     where = safe(redact_url(seen.config.remote))
     say(f"  remote {where}, branch {seen.config.branch}, trust version {pin.trust_version}")
     if found.unpushed:

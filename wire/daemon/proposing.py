@@ -192,6 +192,7 @@ def _is_open(other: Weighed) -> TrustError:
         f"version {one.base[0] + 1}",
         reason="proposal-open",
         next_step=f"look at it with `wire trust pending`, then: wire trust sign {one.id}; where it is not wanted, or "
-        "its root is not to be trusted: `wire trust propose FILE --beside`, `wire trust root remove NAME --beside`",
+        "its root is not to be trusted, go past it with --beside, which `wire trust approve`, `wire trust revoke`, "
+        "`wire trust root remove` and `wire trust propose FILE` take",
         details={"proposal": one.id, "hash": one.hash, "expires": one.expires},
     )

@@ -116,7 +116,8 @@ def judge(seen: Snapshot, now: float) -> Status:
     status = DONE
     if daemon != RUNNING:
         troubles.append(
-            "no daemon is running; nothing is fetched or pushed by itself"
+            "no daemon is running; nothing is fetched or pushed by itself: "
+            "`wire daemon run`, or `wire service install`, starts one"
             if daemon == STOPPED
             else f"the daemon (pid {seen.holder or progress.pid}) holds its lock and has shown no life for "
             f"{'ever' if beat_age is None else f'{beat_age:.0f} s'}"
@@ -125,10 +126,12 @@ def judge(seen: Snapshot, now: float) -> Status:
     if progress.failure:
         since = "" if progress.failing_since is None else f", since {utc_text(progress.failing_since)}"
         told = progress.failure_text or progress.failure
-        troubles.append(f"the last look failed{since}, {unpushed} message(s) unpushed: {told}")
+        left = f", {unpushed} message(s) unpushed" if unpushed else ""
+        step = next((f" ({_step(one)})" for one in opened if one.message == progress.failure_text), "")
+        troubles.append(f"the last look failed{since}{left}: {told}{step}")
         status = REMOTE if progress.failure.removeprefix("git-") in REMOTE_KINDS else FAILED
-    if not progress.looked(now):
-        troubles.append("the remote was not reached lately")
+    if not progress.recent(now):
+        troubles += [] if progress.blind else ["the remote was not reached lately"]
         status = REMOTE
     for agent in progress.locked.split():
         troubles.append(f"the key of {agent} is locked: {LOCKED} (wire service install --passphrase-file FILE)")
@@ -142,7 +145,9 @@ def judge(seen: Snapshot, now: float) -> Status:
         troubles.append(f"publishing and accepting are frozen since {pin.frozen.since} ({pin.frozen.code})")
     troubles += [f"{channel} accepts nothing: two valid lines claim one place" for channel in pin.forks]
     told_already = progress.failure_text
-    troubles += [f"{one.code} in {one.scope}: {one.message}" for one in opened if one.message != told_already]
+    troubles += [
+        f"{one.code} in {one.scope}: {one.message} ({_step(one)})" for one in opened if one.message != told_already
+    ]
     troubles += [one.told(now) for one in seen.unsurfaced]
     if integrity or pin.frozen is not None or pin.forks:
         status = INTEGRITY
@@ -160,6 +165,11 @@ def judge(seen: Snapshot, now: float) -> Status:
         tuple(troubles),
         status,
     )
+
+
+def _step(incident: Incident) -> str:
+    """Return the command that shows an incident with what helps."""
+    return f"wire incidents show {incident.id}"
 
 
 def _own_channels(places: WirePlaces, config: WireConfig) -> list[str]:

@@ -57,14 +57,26 @@ def root_of(site: Site, chain: Chain) -> Signer:
         IdentityError: as `root_signer`.
         TrustError: it is none of them (`not-a-root`).
     """
+    signer = root_here(site, chain)
+    signer.ready(ask=True)
+    return signer
+
+
+def root_here(site: Site, chain: Chain) -> Signer:
+    """Return this machine's root key, whether or not it is locked: who has none need not be asked anything.
+
+    Raises:
+        IdentityError: there is none here, or it cannot be used.
+        TrustError: it is not a root in force (`not-a-root`).
+    """
     signer = root_signer(site, chain.wire)
     if signer.public not in chain.newest.roots:
         raise TrustError(
             f"this machine's root key is not one of the {len(chain.newest.roots)} roots of trust version "
             f"{chain.newest.version}; it cannot change the trust",
             reason="not-a-root",
+            next_step="`wire trust show` lists the roots: run it on the machine of one of them",
         )
-    signer.ready(ask=True)
     return signer
 
 

@@ -10,7 +10,8 @@ from wire.daemon import transport
 from wire.daemon.shape import Kind, classify
 from wire.daemon.site import INCOMING_REF, names_of
 from wire.errors import UsageError
-from wire.gitio import Git, redact_url, without_credentials
+from wire.gitio import Git, GitFailed, redact_url, without_credentials
+from wire.gitio import Kind as FailureKind
 from wire.keys import keyfile
 from wire.keys.trust import Chain
 from wire.protocol.encoding import Signer, fingerprint
@@ -118,10 +119,13 @@ def _nothing_in_the_way(places: WirePlaces) -> None:
         )
 
 
-def new_clone(settings: Settings, places: WirePlaces, remote: str, wanted: str | None = None) -> tuple[Git, list[str]]:
+def new_clone(
+    settings: Settings, places: WirePlaces, remote: str, *, absent: str, wanted: str | None = None
+) -> tuple[Git, list[str]]:
     """Return the empty repository of a wire, and the remote's branches; see `making`.
 
     Args:
+        absent: what helps where there is no repository at the remote's address.
         wanted: the object format, where the remote does not tell it.
 
     Raises:
@@ -129,7 +133,12 @@ def new_clone(settings: Settings, places: WirePlaces, remote: str, wanted: str |
         GitFailed: the remote cannot be reached.
     """
     git = Git(places.git_dir, environ=settings.environ, runtime_dir=settings.runtime_dir, work_tree=places.clone)
-    refs = git.ls_remote(remote)
+    try:
+        refs = git.ls_remote(remote)
+    except GitFailed as error:
+        if error.kind is FailureKind.NOT_FOUND:
+            error.next_step = error.next_step or absent
+        raise
     git.init(object_format(git, remote, refs, wanted))
     heads = "refs/heads/"
     return git, [name.removeprefix(heads) for name in refs if name.startswith(heads)]

@@ -1,6 +1,8 @@
 """`wire init`: the first commit of a wire, and the root key on this machine."""
 
+import os
 import secrets
+import shlex
 from dataclasses import dataclass
 
 from wire.daemon import cycle
@@ -9,7 +11,7 @@ from wire.daemon.site import INCOMING_REF, OUTGOING_REF, Site
 from wire.daemon.stamp import stamp
 from wire.errors import RemoteError, UsageError
 from wire.gitio import Git, GitFailed, Put, redact_url, told_url
-from wire.keys import keyfile
+from wire.keys import keyfile, roots
 from wire.keys.build import enroll, found
 from wire.keys.trust import Chain, prove, sign_document
 from wire.protocol.encoding import Signer, format_checkpoint, new_seed
@@ -105,12 +107,14 @@ def _found_wire(
     """Make keys, trust, pin, clone and configuration of a new wire; nothing is pushed yet."""
     places = WirePlaces(settings.state_dir, name, settings.default_clone(name))
     with making(settings, places):
-        git, heads = new_clone(settings, places, remote, object_format)
+        git, heads = new_clone(settings, places, remote, absent=_make(remote), wanted=object_format)
         branch = _free_branch(settings, git, remote, heads, branch)
         seed = new_seed()
         root = Signer(seed)
         now = utc_now()
-        first = found(roots=[root.public], nonce=secrets.token_hex(16), created=now)
+        # The first root goes by the name of who begins the wire, so that people see whose it is.
+        policy = {roots.POLICY: {root.key_id: agent}}
+        first = found(roots=[root.public], nonce=secrets.token_hex(16), created=now, policy=policy)
         chain = Chain.genesis(first, sign_document(first, root))
         keyfile.create(
             keyfile.key_path(settings.keys_dir, wire=chain.wire, kind="root", name="root"),
@@ -132,6 +136,14 @@ def _found_wire(
         chain = chain.extend(second, sign_document(second, root))
         checkpoint = format_checkpoint(1, bytes.fromhex(chain.documents[0].hash))
         return write_down(settings, places, remote, branch, agent, chain, checkpoint)
+
+
+def _make(remote: str) -> str:
+    """Return how the empty repository is made that a wire begins in."""
+    if os.path.isabs(remote):
+        return f"make an empty repository there: git init --bare {shlex.quote(remote)}"
+    url = told_url(remote)
+    return f"make an empty private repository at that host; when this shows nothing, it is there: git ls-remote {url}"
 
 
 def _free_branch(settings: Settings, git: Git, remote: str, heads: list[str], branch: str | None) -> str:

@@ -110,6 +110,12 @@ def join(
     return Joined(name, chain.wire, config.branch, agent, signer_print(signer), approved, accepted)
 
 
+_UNSEEN = (
+    "`wire status` on a machine of the wire names its remote; it must be an address at which this machine finds the"
+    " same repository, and which this user may read"
+)
+
+
 def _look(site: Site) -> None:
     report = cycle.run(site)
     stamp(site.places, report)
@@ -122,7 +128,7 @@ def _pin_wire(
 ) -> WireConfig:
     places = WirePlaces(settings.state_dir, name, settings.default_clone(name))
     with making(settings, places):
-        git, heads = new_clone(settings, places, remote)
+        git, heads = new_clone(settings, places, remote, absent=_UNSEEN)
         branch = branch or find_branch(settings, git, remote, heads)
         git.fetch(remote, [f"+refs/heads/{branch}:{INCOMING_REF}"], max_bytes=FETCH_MAX_BYTES)
         chain = chain_at(git, INCOMING_REF)

@@ -81,7 +81,17 @@ class Progress(NamedTuple):
         """Return the seconds since the last successful fetch, None for never."""
         return None if self.fetched is None else max(0.0, now - self.fetched)
 
-    def looked(self, now: float) -> bool:
-        """Return whether the last successful fetch is recent enough to say that there is nothing new."""
+    @property
+    def blind(self) -> bool:
+        """Whether each look failed since the last successful fetch; a push that failed behind a fetch is no such."""
+        since = self.failing_since
+        return bool(self.failure) and (self.fetched is None or since is None or self.fetched < since)
+
+    def recent(self, now: float) -> bool:
+        """Return whether the last successful fetch is as young as was promised."""
         age = self.fetch_age(now)
         return age is not None and age <= max(MISSED_INTERVALS * self.interval, LEAST_SECONDS)
+
+    def looked(self, now: float) -> bool:
+        """Return whether there is reason to say that nothing is new: a recent fetch, and no look that failed since."""
+        return self.recent(now) and not self.blind

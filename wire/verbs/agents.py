@@ -34,6 +34,7 @@ class AgentView(NamedTuple):
     Attributes:
         role: `agent` or `human`.
         local: whether it belongs to this machine.
+        chosen: whether it is the chosen agent itself.
         state: what it says of itself, empty when nothing was heard of it.
         note: what it says about that; a stranger's text.
         eta: until when, by its own word, or None.
@@ -61,6 +62,7 @@ class AgentView(NamedTuple):
     unread_by_us: int
     we_owe: tuple[str, ...]
     they_owe: tuple[str, ...]
+    chosen: bool = False
 
 
 class Peer(NamedTuple):
@@ -175,13 +177,16 @@ class _Seen:
         heard = self._heard.get(name)
         said = heard.presence if heard is not None else None
         local = name in self._here.config.agents
+        # Of an agent of this machine its own word is here, published or not.
+        own = presences.declared(self._here.places, name) if local else None
+        word = own or said
         return AgentView(
             name=name,
             role=role,
             local=local,
-            state=said.state if said is not None else "",
-            note=said.note if said is not None else "",
-            eta=said.eta if said is not None else None,
+            state=word.state if word is not None else "",
+            note=word.note if word is not None else "",
+            eta=word.eta if word is not None else None,
             tier=said.tier if said is not None else "-",
             age=max(0.0, time.time() - heard.changed) if heard is not None else None,
             stale=heard is not None and not local and presences.stale(heard, looked),
@@ -190,6 +195,7 @@ class _Seen:
             unread_by_us=self._unread.get(name, 0),
             we_owe=self._open(name, self._agent, own=False) + self._open(name, self._agent, own=True),
             they_owe=self._open(self._agent, name, own=True),
+            chosen=name == self._agent,
         )
 
     def _without(self, name: str, state: str) -> int:

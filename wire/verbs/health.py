@@ -48,9 +48,7 @@ class Health(NamedTuple):
     def sentence(self) -> str:
         """Return for people how old the last look is, and what keeps new messages away."""
         fetched = "nothing was fetched yet" if self.age is None else f"last successful fetch {age_text(self.age)} ago"
-        return (
-            f"{fetched}; {_WORDS.get(self.reason, 'the last look failed: ' + self.reason)}" if self.reason else fetched
-        )
+        return f"{fetched}; {_WORDS.get(self.reason) or failed_look(self.reason)}" if self.reason else fetched
 
 
 PERSISTS_SECONDS = 60.0
@@ -60,6 +58,29 @@ _WORDS = {
     "no-daemon": "no daemon is running here, so that nothing comes by itself: `wire sync` looks once",
     "stale": "the daemon did not look since; see `wire status`",
 }
+_FAILURES = {
+    "git-auth": "the remote did not let this machine in",
+    "git-host-key": "the remote's ssh host key is not the known one",
+    "git-network": "the remote did not answer",
+    "git-timeout": "the remote did not answer in time",
+    "git-not-found": "there is no repository at the remote's address",
+    "git-no-ref": "the remote has no such branch",
+    "git-rejected": "the remote refused",
+    "git-race": "others pushed all the while",
+    "git-rate-limit": "the remote asks for fewer looks",
+    "git-too-large": "what the remote sent is too large",
+    "git-malformed": "the remote holds objects that git refuses",
+    "git-disk-full": "the disk is full",
+    "git-corrupt": "git's files in the clone are damaged",
+    "git-locked": "another git process holds a lock in the clone",
+    "git-clone": "the clone cannot be used",
+    "git-git-missing": "there is no git that can be used",
+}
+
+
+def failed_look(reason: str) -> str:
+    """Return for people what the last look failed of; `wire status` has git's own words."""
+    return f"the last look failed ({_FAILURES.get(reason, reason)}): see `wire status`"
 
 
 def health(here: Here, channels: Sequence[str], lost: Sequence[str] = (), damaged: Sequence[str] = ()) -> Health:
@@ -98,7 +119,7 @@ class Trouble:
         """Return what to say of it, and take it as told."""
         self._told = seen.reason
         if seen.reason:
-            return f"new messages may be missing: {seen.sentence()}; see: wire status"
+            return f"new messages may be missing: {seen.sentence()}"
         return f"messages come again: {seen.sentence()}"
 
 

@@ -9,6 +9,7 @@ from wire import setup
 from wire.daemon import asked, beating, cycle, rotating, rounds, trusting
 from wire.daemon import repair as repairing
 from wire.daemon.accounting import Accounting
+from wire.daemon.proposing import TERMS
 from wire.daemon.repair import Repaired
 from wire.daemon.report import Report
 from wire.daemon.shape import request_path
@@ -113,13 +114,19 @@ def waiting(here: Here) -> Asking:
 
 
 def approve(
-    here: Here, name: str, *, fingerprint: str | None, confirm: Callable[[Request | Rotation], bool]
+    here: Here,
+    name: str,
+    *,
+    fingerprint: str | None,
+    beside: bool = False,
+    confirm: Callable[[Request | Rotation], bool],
 ) -> Approval:
     """Enroll a newcomer, or an agent's next key: a new trust version, pushed at once, or a proposal of one.
 
     Args:
         fingerprint: the newcomer's, or its ten words, as its owner reads it out; tells several requests for one name
             apart.
+        beside: also while another proposal is open.
         confirm: asked with the request where no fingerprint was given.
 
     Raises:
@@ -132,6 +139,7 @@ def approve(
     trusting.fetched(site)
     requests = _for_name(site, site.trust(site.pin()), name, meant)
     chosen = _choose(requests, name, meant)
+    trusting.root_here(site, site.trust(site.pin()))
     if meant is None and not confirm(chosen):
         raise UsageError(f"{name!r} was not approved; nothing was changed", reason="not-confirmed")
 
@@ -164,7 +172,7 @@ def approve(
 
     drop = [request_path(file_name(chosen.name, chosen.key_id))]
     what = "another key for" if name in site.trust(site.pin()).newest.agents else "enroll"
-    done = trusting.change(site, build, f"trust: {what} {name}", drop=drop)
+    done = trusting.change(site, build, f"trust: {what} {name}", drop=drop, terms=TERMS._replace(beside=beside))
     return Approval(name, chosen.fingerprint, done.chain.newest.checkpoint, waits(site, done))
 
 

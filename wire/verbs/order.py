@@ -58,9 +58,8 @@ def since_text(text: str, now: float) -> str:
     Raises:
         UsageError: it is neither.
     """
-    units = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-    if text[-1:] in units and text[:-1].isdigit():
-        return utc_text(now - int(text[:-1]) * units[text[-1]])
+    if (moment := _moved(text, now, -1)) is not None:
+        return moment
     if len(text) >= 10 and seconds_of((text + "T00:00:00.000Z")[:24] if len(text) == 10 else (text[:19] + ".000Z")):
         return text
     raise UsageError(
@@ -69,8 +68,26 @@ def since_text(text: str, now: float) -> str:
 
 
 def until_text(text: str, now: float) -> str:
-    """Return the UTC text of a moment to come: `2h`, `30m`, `3d` from now, or the text itself."""
+    """Return the UTC text of a moment to come: of `2h`, `30m`, `3d` from now, or of a time given as UTC text.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    if (moment := _moved(text, now, 1)) is not None:
+        return moment
+    whole = text[:19] + ".000Z" if len(text) == 20 and text[-1] == "Z" else text
+    if len(whole) == 24 and whole[-1] == "Z" and seconds_of(whole):
+        return whole
+    raise UsageError(f"{text[:40]!r} is not a time to come: 30m, 2h, 3d, or 2026-11-29T11:20:00Z", reason="bad-time")
+
+
+def _moved(text: str, now: float, way: int) -> str | None:
+    """Return the UTC text of so much before or after now; None for what is no such text, or leaves the calendar."""
     units = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-    if text[-1:] in units and text[:-1].isdigit():
-        return utc_text(now + int(text[:-1]) * units[text[-1]])
-    return text
+    if text[-1:] not in units or not (text.isascii() and text[:-1].isdigit()) or len(text) > 9:
+        return None
+    try:
+        moment = utc_text(now + way * int(text[:-1]) * units[text[-1]])
+    except (ValueError, OverflowError, OSError):
+        return None
+    return moment if len(moment) == 24 else None

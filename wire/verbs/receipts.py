@@ -32,6 +32,8 @@ COUNT = 20
 _STEP = 64
 _NAMED = 5
 _POLL_SECONDS = 0.05
+_NEAR = 500
+"""How many lines from the end of a channel are looked through for closed letters."""
 
 
 class Reached(NamedTuple):
@@ -71,10 +73,12 @@ class Traced(NamedTuple):
     Attributes:
         line: what is kept of it.
         recipients: everybody it is for, by name; its author is none of them.
+        sealed: whether it is known to be a closed letter; `sent` looks, and has its subject then.
     """
 
     line: Kept
     recipients: tuple[Recipient, ...]
+    sealed: bool = False
 
     @property
     def id(self) -> str:
@@ -137,7 +141,34 @@ def sent(
                 continue
             found += _last(trace.newest(channel), count, unread=unread, unacked=unacked)
     found.sort(key=lambda one: (one.line.ts, one.line.channel, one.line.seq))
-    return found[-count:]
+    return _with_subjects(here, pin, found[-count:])
+
+
+def _with_subjects(here: Here, pin: Pin, found: list[Traced]) -> list[Traced]:
+    """Return messages with the subjects of closed letters, which are kept nowhere: their author opens them here."""
+    wanted: dict[str, set[int]] = {}
+    for one in found:
+        if not one.line.subject:
+            wanted.setdefault(one.line.channel, set()).add(one.line.seq)
+    if not wanted:
+        return found
+    from wire.verbs.look import Look  # most lists need it, and none of the other questions to receipts do
+
+    look = Look(here, pin)
+    subjects: dict[str, str] = {}
+    for channel, numbers in wanted.items():
+        end = look.end(channel).seq
+        near = [seq for seq in numbers if end - _NEAR < seq <= end]
+        reads = list(look.newest(channel, end - min(near) + 1)) if near else []
+        reads += [read for seq in sorted(numbers) if seq > end and (read := look.at(channel, seq)) is not None]
+        for read in reads:
+            if read.line.seq in numbers and b'"enc":' in read.line.raw:
+                item = look.item(read)
+                subjects[item.id] = str((item.members or {}).get("subject", ""))
+    return [
+        one._replace(line=one.line._replace(subject=subjects[one.id]), sealed=True) if one.id in subjects else one
+        for one in found
+    ]
 
 
 def trace(here: Here, message_id: str) -> Traced:

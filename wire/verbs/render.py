@@ -85,6 +85,16 @@ def body_text(members: Mapping[str, Any], *, compact: bool = False) -> str:
     return body if isinstance(body, str) else json.dumps(body, ensure_ascii=False, indent=None if compact else 1)
 
 
+def said(item: "Item", *, compact: bool = False) -> str:
+    """Return what the body says: its text, or an object in words, on one line where that is asked for."""
+    body = (item.members or {}).get("body", "")
+    if isinstance(body, str):
+        return body
+    from wire.verbs.bodies import spoken  # few bodies are objects
+
+    return spoken(item.line.type, body, compact=compact)
+
+
 def age(seconds: float | None) -> str:
     """Return a duration for people: `12 s`, `3 min`, `5 h`, `2 d`, or `never`."""
     if seconds is None:
@@ -95,10 +105,15 @@ def age(seconds: float | None) -> str:
     return f"{seconds / 86400:.0f} d"
 
 
-def facts(item: "Item", now: float | None = None) -> str:
-    """Return what is known of a message on one line, in our words alone: id, type, age, and what its author asks."""
-    kind = "of an unknown type" if _own_type(item) else item.line.type
-    return ", ".join([f"{item.id} {kind}", f"{age(age_of(item, now))} ago", *asked(item), *item.flags])
+def facts(item: "Item", now: float | None = None, *, before: str = "") -> str:
+    """Return what is known of a message on one line, in our words alone: id, type, age, and what its author asks.
+
+    Args:
+        before: what it is called in front of its id, which is not said again.
+    """
+    kind = " of an unknown type" if _own_type(item) else f" {item.line.type}"
+    named = f"{before} {item.id}" + ("" if before.endswith(kind.strip()) else kind) if before else item.id + kind
+    return ", ".join([named, f"{age(age_of(item, now))} ago", *asked(item), *item.flags])
 
 
 def _own_type(item: "Item") -> str:
@@ -118,7 +133,7 @@ def line(item: "Item", limit: int = 2000) -> str:
     if (told := closed(item)) is not None:
         return f"{facts(item)} ({told})"
     refs, all_refs = _refs(item.members)
-    shown, whole = _quoted(body_text(item.members, compact=True), max(limit - len(refs), 0))
+    shown, whole = _quoted(said(item, compact=True), max(limit - len(refs), 0))
     rest = "" if whole and all_refs else f" (all of it: wire read {item.id})"
     return f"{facts(item)}{_answers(item.members)} ({_label(item)}): {_title(item)}{shown}{refs}{rest}"
 
@@ -217,7 +232,7 @@ def card(item: "Item", limit: int = CARD_CHARACTERS, *, now: float | None = None
     """
     members = item.members
     proof = _PROOFS[item.verdict]
-    lines = [f"message {facts(item, now)}", f"from {item.line.sender} ({proof}) to {item.line.recipient}"]
+    lines = [facts(item, now, before="message"), f"from {item.line.sender} ({proof}) to {item.line.recipient}"]
     if members is None:
         return "\n".join([*lines, f"it cannot be shown: {quoted(item.why)}"])
     lines[1] += "".join(f", {name} {members[name]}" for name in ("re", "thread") if name in members)
@@ -232,7 +247,7 @@ def card(item: "Item", limit: int = CARD_CHARACTERS, *, now: float | None = None
     if "subject" in members:
         lines.append(f"{MARK}subject: {quoted(members['subject'], 400)}")
     if "body" in members:
-        lines.append(block(body_text(members), limit, rest=f"all of it: wire read {item.id}"))
+        lines.append(block(said(item), limit, rest=f"all of it: wire read {item.id}"))
     refs = members.get("refs", ())
     room = max(limit, 200)
     for number, ref in enumerate(refs):

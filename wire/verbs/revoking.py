@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from wire.daemon import trusting
+from wire.daemon.proposing import TERMS
 from wire.daemon.site import Site
 from wire.errors import UsageError
 from wire.keys.trust import ACTIVE, REMOVED, REVOKED, Agent, Chain, Key, retire
@@ -121,12 +122,14 @@ def revoke(
     *,
     reason: str,
     at: Sequence[str] = (),
+    beside: bool = False,
     confirm: Callable[[Survey], bool],
 ) -> Revoked:
     """Let a key count no further: a new trust version, pushed at once, or a proposal of one.
 
     Args:
         key, reason, at: as for `survey`; `left` also takes the agent off the wire.
+        beside: also while another proposal is open.
         confirm: asked once with what would be said.
 
     Raises:
@@ -134,9 +137,10 @@ def revoke(
         TrustError, RemoteError: see `trusting.change`.
     """
     seen = survey(here, name, key, reason=reason, at=at)
+    site = Site.open(here.settings, here.config)
+    trusting.root_here(site, site.trust(site.pin()))
     if not confirm(seen):
         raise UsageError(f"the key of {name!r} was not revoked; nothing was changed", reason="not-confirmed")
-    site = Site.open(here.settings, here.config)
     positions = {row.channel: (row.keep, row.head) for row in seen.rows}
 
     def build(chain: Chain) -> bytes | None:
@@ -156,7 +160,8 @@ def revoke(
             remove=seen.removes,
         )
 
-    done = trusting.change(site, build, f"trust: revoke the key of {name} ({reason})")
+    terms = TERMS._replace(beside=beside)
+    done = trusting.change(site, build, f"trust: revoke the key of {name} ({reason})", terms=terms)
     return Revoked(seen, done.chain.newest.checkpoint, waits(site, done))
 
 

@@ -99,6 +99,7 @@ def send(here: Here, drafts: Sequence[Draft]) -> Outcome:
             raise UsageError(
                 f"{draft.to[:64]!r} is not a recipient for {agent!r}: another agent, a group, or all",
                 reason="bad-recipient",
+                next_step="`wire agents` lists everybody, `wire group list` the groups",
             )
         if not valid_type(draft.type):
             raise UsageError(

@@ -17,7 +17,7 @@ from wire.verbs.here import Here
 from wire.verbs.look import SILENT, Item, Look, concerns
 from wire.verbs.order import merged
 from wire.verbs.reading import find, in_time
-from wire.verbs.render import body_text, wants_answer
+from wire.verbs.render import said, wants_answer
 
 _TOPIC_CHARACTERS = 200
 
@@ -120,7 +120,7 @@ def _topic(here: Here, root: str, first: Item) -> str:
     if first.sealed is not None and not first.sealed.opened:
         return "(sealed)"
     members: Any = first.members or {}
-    return str(members.get("subject") or body_text(members, compact=True))[:_TOPIC_CHARACTERS]
+    return str(members.get("subject") or said(first, compact=True))[:_TOPIC_CHARACTERS]
 
 
 def _since(look: Look, here: Here, channel: str, since: str) -> Iterator[Read]:

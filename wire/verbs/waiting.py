@@ -134,7 +134,7 @@ def monitor(
             if held or not allowance.take():
                 held += 1
                 continue
-            yield Notice("message", f"new message {facts(item)}; read it: wire read {item.id}", 1, item)
+            yield Notice("message", f"{facts(item, before='new message')}; read it: wire read {item.id}", 1, item)
         if held and allowance.take():
             what = "1 more new message" if held == 1 else f"{held} more new messages"
             yield Notice("more", f"{what} for {arrivals.agent}; list them: wire inbox", held)
