@@ -25,7 +25,7 @@ from support.waiting import eventually
 from wire.systemd import unit
 from wire.systemd.unit import NAME
 
-RESTARTS = size(10, 50, "restarts of the service during syncs")
+RESTARTS = size(6, 50, "restarts of the service during syncs")
 
 
 class Serviced:
