@@ -36,6 +36,7 @@ from wire.keys.trust import (
     Key,
     count_signatures,
     encode,
+    file_name,
     found,
     parse,
     proof_holds,
@@ -593,6 +594,17 @@ def test_a_proof_binds_wire_name_role_and_key() -> None:
         assert not proof_holds(proof, **{**right, member: value}), member
     assert not proof_holds(proof[:-1], **right)
     assert not proof_holds(mac.sign(TRUST_TYPE, proof_payload(**right)), **right)
+
+
+# Files of the trust folder
+
+
+@pytest.mark.parametrize(
+    ("version", "name"),
+    [(1, "000001.json"), (999_999, "999999.json"), (1_000_000, "1000000.json"), (999_999_999, "999999999.json")],
+)
+def test_file_names(version: int, name: str) -> None:
+    assert file_name(version) == name
 
 
 # One changed byte
