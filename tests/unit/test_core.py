@@ -73,7 +73,7 @@ def test_what_is_left_out_is_there_and_is_not_pure() -> None:
     "source",
     [
         "import socket", "from time import time", "import os", "from wire.store import files", "from wire import store",
-        "from wire.keys.keyfile import load", "from wire.keys import keyfile", "from datetime import datetime",
+        "from wire.keys.keyfile import read", "from wire.keys import keyfile", "from datetime import datetime",
         "from wire.keys import model\nopen('x')", "def late():\n    import subprocess",
     ],
 )  # fmt: skip

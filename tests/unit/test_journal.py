@@ -746,19 +746,6 @@ def test_a_journal_that_only_lacks_accepted_lines_gets_them_and_nothing_is_set_a
     assert not os.path.exists(places.aside_dir)
 
 
-def test_a_person_can_give_up_lines_that_nobody_has(places):
-    ends = send(places, "one", "two", "three")
-    whole = file(places).read_bytes()
-    shutil.rmtree(places.journal_dir)
-    with hold(places) as held:
-        amend.rebuild(held, [whole[: ends[1].size]], give_up_unpublished=True)
-    assert send(places, "a second three")[0].seq == 3
-    shutil.rmtree(places.journal_dir)
-    with hold(places) as held:
-        assert amend.rebuild(held, [], give_up_unpublished=True) == MAC.start
-    assert send(places, "one")[0].seq == 1
-
-
 def test_junk_behind_the_accepted_end_is_set_aside_by_a_rebuild(places):
     ends = send(places, "one", "two")
     whole = file(places).read_bytes()

@@ -56,7 +56,7 @@ def test_a_key_is_read_as_it_was_made(path: str) -> None:
     made = make(path)
     found = keyfile.read(path)
     assert (found.kind, found.name, found.wire, found.signer.public) == ("agent", "mac", WIRE, made.public)
-    assert verify(made.public, keyfile.load(path).sign(LINE_TYPE, b"x"), LINE_TYPE, b"x")
+    assert verify(made.public, keyfile.read(path).signer.sign(LINE_TYPE, b"x"), LINE_TYPE, b"x")
     assert keyfile.load_for(path, name="mac", kind="agent", wire=WIRE).public == made.public
 
 
@@ -136,10 +136,10 @@ def test_file_and_names_are_durable_before_it_returns(path: str, monkeypatch: py
 def test_no_descriptor_is_left_open(path: str) -> None:
     before = os.listdir("/dev/fd")
     make(path)
-    keyfile.load(path)
+    keyfile.read(path)
     os.chmod(path, 0o644)
     with pytest.raises(IdentityError):
-        keyfile.load(path)
+        keyfile.read(path)
     assert len(os.listdir("/dev/fd")) == len(before)
 
 
@@ -198,7 +198,7 @@ def _no_links(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
 def test_a_file_system_without_links_gets_its_key_too(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     _no_links(monkeypatch, errno.EPERM)
     made = make(path)
-    assert keyfile.load(path).public == made.public
+    assert keyfile.read(path).signer.public == made.public
     assert mode(path) == 0o600
     assert os.listdir(os.path.dirname(path)) == ["agent-mac.key"]
 
@@ -270,7 +270,7 @@ def test_a_folder_that_somebody_else_makes_meanwhile_is_used(path: str, monkeypa
 
     monkeypatch.setattr(os, "mkdir", race)
     made = make(path)
-    assert keyfile.load(path).public == made.public
+    assert keyfile.read(path).signer.public == made.public
 
 
 def test_a_key_is_not_made_in_a_folder_that_others_can_enter(path: str) -> None:
@@ -281,7 +281,7 @@ def test_a_key_is_not_made_in_a_folder_that_others_can_enter(path: str) -> None:
         make(path)
     assert (caught.value.reason, caught.value.next_step) == ("key-permissions", f"chmod 700 {folder}")
     assert os.listdir(folder) == []
-    assert make(path, allow_loose=True).public == keyfile.load(path, allow_loose=True).public
+    assert make(path, allow_loose=True).public == keyfile.read(path, allow_loose=True).signer.public
 
 
 # Refused at use
@@ -292,13 +292,13 @@ def test_a_loose_file_is_refused_with_the_command(loose: int, path: str) -> None
     made = make(path)
     os.chmod(path, loose)
     with pytest.raises(IdentityError) as caught:
-        keyfile.load(path)
+        keyfile.read(path)
     error = caught.value
     assert (error.reason, error.next_step, error.exit_status) == ("key-permissions", f"chmod 600 {path}", 5)
     assert f"{loose:04o}" in error.message
-    assert keyfile.load(path, allow_loose=True).public == made.public
+    assert keyfile.read(path, allow_loose=True).signer.public == made.public
     os.chmod(path, 0o600)
-    assert keyfile.load(path).public == made.public
+    assert keyfile.read(path).signer.public == made.public
 
 
 @pytest.mark.parametrize("loose", [0o755, 0o750, 0o701, 0o777, 0o1777])
@@ -306,9 +306,9 @@ def test_a_loose_folder_is_refused_with_the_command(loose: int, path: str) -> No
     made = make(path)
     os.chmod(os.path.dirname(path), loose)
     with pytest.raises(IdentityError) as caught:
-        keyfile.load(path)
+        keyfile.read(path)
     assert (caught.value.reason, caught.value.next_step) == ("key-permissions", f"chmod 700 {os.path.dirname(path)}")
-    assert keyfile.load(path, allow_loose=True).public == made.public
+    assert keyfile.read(path, allow_loose=True).signer.public == made.public
 
 
 def test_the_command_mends_a_path_with_a_space(tmp_path: Path) -> None:
@@ -316,10 +316,10 @@ def test_the_command_mends_a_path_with_a_space(tmp_path: Path) -> None:
     made = make(path)
     os.chmod(path, 0o644)
     with pytest.raises(IdentityError) as caught:
-        keyfile.load(path)
+        keyfile.read(path)
     assert caught.value.next_step is not None
     subprocess.run(["/bin/sh", "-c", caught.value.next_step], check=True)
-    assert keyfile.load(path).public == made.public
+    assert keyfile.read(path).signer.public == made.public
 
 
 def test_a_relative_path_is_named_in_full(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -328,7 +328,7 @@ def test_a_relative_path_is_named_in_full(path: str, monkeypatch: pytest.MonkeyP
     make(relative)
     os.chmod(path, 0o644)
     with pytest.raises(IdentityError) as caught:
-        keyfile.load(relative)
+        keyfile.read(relative)
     assert caught.value.next_step == f"chmod 600 {path}"
 
 
@@ -343,10 +343,10 @@ def test_a_key_of_somebody_else_is_refused(path: str, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(os, "fstat", fstat)
     with pytest.raises(IdentityError) as caught:
-        keyfile.load(path)
+        keyfile.read(path)
     assert caught.value.reason == "key-owner"
     assert path in caught.value.message
-    assert keyfile.load(path, allow_loose=True).public == made.public
+    assert keyfile.read(path, allow_loose=True).signer.public == made.public
 
 
 def test_a_folder_of_somebody_else_is_refused(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -354,7 +354,7 @@ def test_a_folder_of_somebody_else_is_refused(path: str, monkeypatch: pytest.Mon
     user = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: user + 1)
     with pytest.raises(IdentityError) as caught:
-        keyfile.load(path)
+        keyfile.read(path)
     assert caught.value.reason == "key-owner"
     assert os.path.dirname(path) in caught.value.message
 
@@ -363,23 +363,23 @@ def test_a_linked_key_is_refused_and_a_linked_folder_is_not(path: str, tmp_path:
     made = make(path)
     os.symlink(path, os.path.join(os.path.dirname(path), "link.key"))
     with pytest.raises(IdentityError) as caught:
-        keyfile.load(os.path.join(os.path.dirname(path), "link.key"))
+        keyfile.read(os.path.join(os.path.dirname(path), "link.key"))
     assert caught.value.reason == "key-not-a-file"
     os.symlink(os.path.dirname(path), tmp_path / "linked")
-    assert keyfile.load(str(tmp_path / "linked" / "agent-mac.key")).public == made.public
+    assert keyfile.read(str(tmp_path / "linked" / "agent-mac.key")).signer.public == made.public
 
 
 def test_a_pipe_is_refused_and_does_not_hang(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "mac.key", 0o600)
     with pytest.raises(IdentityError) as caught:
-        keyfile.load(str(tmp_path / "mac.key"))
+        keyfile.read(str(tmp_path / "mac.key"))
     assert caught.value.reason == "key-not-a-file"
 
 
 def test_a_folder_in_the_place_of_a_key_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mac.key").mkdir(0o700)
     with pytest.raises(IdentityError) as caught:
-        keyfile.load(str(tmp_path / "mac.key"))
+        keyfile.read(str(tmp_path / "mac.key"))
     assert caught.value.reason == "key-not-a-file"
 
 
@@ -387,7 +387,7 @@ def test_a_folder_in_the_place_of_a_key_is_refused(tmp_path: Path) -> None:
 def test_a_missing_key_is_said_to_be_missing(missing: str, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(IdentityError) as caught:
-        keyfile.load(str(tmp_path / missing))
+        keyfile.read(str(tmp_path / missing))
     assert caught.value.reason == "key-missing"
     assert str(tmp_path / missing) in caught.value.message
 
@@ -400,7 +400,7 @@ def test_a_key_that_cannot_be_read_says_why(path: str, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(os, "open", failing)
     with pytest.raises(IdentityError, match="Permission denied") as caught:
-        keyfile.load(path)
+        keyfile.read(path)
     assert caught.value.reason == "key-unreadable"
 
 
@@ -466,7 +466,7 @@ def test_a_damaged_key_is_refused_and_left_as_it_is(data: bytes, path: str) -> N
     make(path)
     write(path, data)
     with pytest.raises(IdentityError) as caught:
-        keyfile.load(path)
+        keyfile.read(path)
     error = caught.value
     assert (error.reason, error.exit_status) == ("key-corrupt", 5)
     assert path in error.message

@@ -164,7 +164,7 @@ def test_it_is_changed_and_taken_away(path: str, tmp_path: Path) -> None:
     assert not load(path).open_with(WORD.encode())
     assert load(path).open_with(b"another word")
     keyfile.relock(path, b"another word", None)
-    assert keyfile.load(path).sign(LINE_TYPE, b"x") == Signer(SEED).sign(LINE_TYPE, b"x")
+    assert keyfile.read(path).signer.sign(LINE_TYPE, b"x") == Signer(SEED).sign(LINE_TYPE, b"x")
     keyfile.relock(path, None, WORD.encode())
     assert SEED.hex() not in Path(path).read_bytes().hex()
     assert b64(SEED).encode() not in Path(path).read_bytes()
@@ -316,7 +316,7 @@ def test_a_person_is_asked_three_times_and_only_where_it_is_meant(path: str, mon
     # What was typed once is good for every key that it opens.
     other = f"{path.removesuffix('mac.key')}spark.key"
     keyfile.create(other, name="spark", kind="agent", wire=WIRE, passphrase=WORD.encode())
-    keyfile.load(other).ready()
+    keyfile.read(other).signer.ready()
     passphrases.never_ask()
     assert not passphrases.can_ask()
 

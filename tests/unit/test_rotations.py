@@ -175,7 +175,7 @@ def test_the_fresh_key_takes_the_place_of_the_old_one(tmp_path) -> None:
     path = keyfile.key_path(str(tmp_path / "keys"), wire=WIRE, kind="agent", name="spark")
     old = keyfile.create(path, name="spark", kind="agent", wire=WIRE)
     new = keychange.change(path, name="spark", wire=WIRE)
-    assert keyfile.load(path).key_id == new.key_id != old.key_id
+    assert keyfile.read(path).signer.key_id == new.key_id != old.key_id
     assert set(keychange.former(path, name="spark", wire=WIRE)) == {old.key_id}
     third = keychange.change(path, name="spark", wire=WIRE)
     assert set(keychange.former(path, name="spark", wire=WIRE)) == {old.key_id, new.key_id}
@@ -222,8 +222,8 @@ def test_a_kill_while_keys_are_changed(tmp_path, monkeypatch: pytest.MonkeyPatch
         patched.setattr(keyfile, step, killed)
         with pytest.raises(KeyboardInterrupt):
             keychange.change(path, name="spark", wire=WIRE)
-    assert keyfile.load(path).key_id == old.key_id
-    waiting = keyfile.load(path.removesuffix(".key") + ".next.key")
+    assert keyfile.read(path).signer.key_id == old.key_id
+    waiting = keyfile.read(path.removesuffix(".key") + ".next.key").signer
     assert keychange.change(path, name="spark", wire=WIRE).key_id == waiting.key_id
     assert set(keychange.former(path, name="spark", wire=WIRE)) == {old.key_id}
 

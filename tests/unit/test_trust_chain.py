@@ -30,7 +30,7 @@ from support.trusts import (
     signer,
     unchanged,
 )
-from wire.errors import TrustError
+from wire.errors import TrustError, UsageError
 from wire.keys.build import set_roots
 from wire.keys.trust import (
     DOCUMENT_MAX,
@@ -45,7 +45,7 @@ from wire.keys.trust import (
     successor,
 )
 from wire.protocol.chain import KeyRing, Position, step
-from wire.protocol.encoding import Signer, b64, parse_checkpoint
+from wire.protocol.encoding import Signer, b64, check_checkpoint, parse_checkpoint
 from wire.protocol.line import genesis, seal
 
 Fields = dict[str, Any]
@@ -465,9 +465,15 @@ def test_a_refusal_says_what_was_found_and_expected() -> None:
 # Look-ups
 
 
+def test_what_is_no_checkpoint_is_refused_with_what_was_given() -> None:
+    with pytest.raises(UsageError, match=r"'3:SHA256:abc' is no checkpoint: .* 43 base64 characters") as caught:
+        check_checkpoint("3:SHA256:abc")
+    assert caught.value.reason == "bad-checkpoint"
+
+
 def test_a_chain_passes_its_own_checkpoints_and_no_others() -> None:
     for document in CHAIN.documents:
-        assert CHAIN.passes(*parse_checkpoint(document.checkpoint))
+        assert CHAIN.passes(*check_checkpoint(document.checkpoint))
         assert not CHAIN.passes(document.version + 1, document.digest)
     fork = rival(CHAIN, 9)
     other = CHAIN.until(8).extend(fork, signed(fork, *TWO))

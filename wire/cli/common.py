@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from wire.api import Wire
+from wire.errors import UsageError
 from wire.store.paths import Settings
 from wire.verbs.here import Here
 
@@ -51,6 +52,27 @@ def reader_option(command: Command) -> Command:
     return click.option("--reader", metavar="NAME", help="Whose place; else WIRE_READER, or the agent's own (tail).")(
         command
     )
+
+
+def asking(
+    show: Callable[[Any], None], question: str, *, yes: bool, as_json: bool, program: str
+) -> Callable[[Any], bool]:
+    """Return what shows a person what is about to be done, and asks.
+
+    Args:
+        program: what is said to a program that did not say yes.
+    """
+
+    def confirm(one: Any) -> bool:
+        if not as_json:
+            show(one)
+        if yes:
+            return True
+        if as_json:
+            raise UsageError(program, reason="usage")
+        return click.confirm(question, err=True)
+
+    return confirm
 
 
 def _remember(key: str) -> Callable[[click.Context, click.Parameter, str | None], None]:

@@ -4,10 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wire.cli.common import choosing, json_option, wire_of
+from wire.cli.common import asking, choosing, json_option, wire_of
 from wire.cli.console import safe, say, say_json, warn
 from wire.cli.proposing import changes_json
-from wire.errors import UsageError
 
 if TYPE_CHECKING:
     from wire.verbs.forking import Fork
@@ -54,17 +53,13 @@ def follow(ctx: click.Context, checkpoint: str, yes: bool, as_json: bool) -> Non
     """
     from wire.governing import Trust
 
-    def confirm(one: "Fork") -> bool:
-        if not as_json:
-            say_fork(one)
-            for change in one.apart if checkpoint == one.other else ():
-                warn(f"following the other one: {safe(change.text)}")
-        if yes:
-            return True
-        if as_json:
-            raise UsageError("a program decides with --yes", reason="usage")
-        return click.confirm(f"Follow {checkpoint}?", err=True)
+    def show(one: "Fork") -> None:
+        say_fork(one)
+        for change in one.apart if checkpoint == one.other else ():
+            warn(f"following the other one: {safe(change.text)}")
 
+    program = "a program decides with --yes"
+    confirm = asking(show, f"Follow {checkpoint}?", yes=yes, as_json=as_json, program=program)
     done = Trust(wire_of(ctx).here).follow(checkpoint, confirm=confirm)
     if as_json:
         shown = {"checkpoint": done.checkpoint, "switched": done.switched, "put_right": done.put_right}

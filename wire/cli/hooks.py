@@ -286,15 +286,7 @@ def run(ctx: click.Context, hook: str, branch: str | None, trust: str | None, jo
 
 def _tell(report: "Report", as_json: bool) -> None:
     if as_json:
-        say_json(
-            {
-                "path": report.path,
-                "owner": report.owner,
-                "active": report.active,
-                "why": report.why,
-                "next_step": report.next_step,
-            }
-        )
+        say_json(report._asdict())
         flush()
         leave(0 if report.active else FAILED)
     if not report.active:

@@ -45,17 +45,7 @@ def pre_receive(
     notes = prereceive.prime(os.environ, serverhook.folder(os.environ, repo), rules) if report.active else []
     switches = serverhook.switches(os.environ, repo)
     if as_json:
-        say_json(
-            {
-                "path": report.path,
-                "owner": report.owner,
-                "active": report.active,
-                "why": report.why,
-                "next_step": report.next_step,
-                "notes": notes,
-                "settings": switches,
-            }
-        )
+        say_json({**report._asdict(), "notes": notes, "settings": switches})
         flush()
         leave(0 if report.active else FAILED)
     if not report.active:

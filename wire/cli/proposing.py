@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wire.cli.common import choosing, json_option, wire_of
+from wire.cli.common import asking, choosing, json_option, wire_of
 from wire.cli.console import flush, leave, safe, say, say_json, warn
 from wire.errors import UsageError
 
@@ -102,15 +102,8 @@ def sign(ctx: click.Context, proposal: str | None, yes: bool, as_json: bool) -> 
     if yes and proposal is None:
         raise UsageError("with --yes, say which one: nobody has looked at it", reason="usage")
 
-    def confirm(one: "Pending") -> bool:
-        if not as_json:
-            _show(one)
-        if yes:
-            return True
-        if as_json:
-            raise UsageError("a program signs with an ID and --yes", reason="usage")
-        return click.confirm("Sign it?", err=True)
-
+    program = "a program signs with an ID and --yes"
+    confirm = asking(_show, "Sign it?", yes=yes, as_json=as_json, program=program)
     decided(Trust(wire_of(ctx).here).sign(proposal, confirm=confirm), as_json=as_json)
 
 
@@ -157,16 +150,10 @@ def propose(
 def agreed(*, yes: bool, as_json: bool) -> "Callable[[Draft], bool]":
     """Return what shows a change of the trust to a person, and asks."""
 
-    def confirm(draft: "Draft") -> bool:
-        if not as_json:
-            _say_changes(draft.changes, draft.warnings)
-        if yes:
-            return True
-        if as_json:
-            raise UsageError("a program changes the trust with --yes", reason="usage")
-        return click.confirm("Change it?", err=True)
+    def show(draft: "Draft") -> None:
+        _say_changes(draft.changes, draft.warnings)
 
-    return confirm
+    return asking(show, "Change it?", yes=yes, as_json=as_json, program="a program changes the trust with --yes")
 
 
 def decided(done: "Decided", *, as_json: bool) -> None:

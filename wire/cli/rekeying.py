@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wire.cli.common import choosing, json_option, wire_of
+from wire.cli.common import asking, choosing, json_option, wire_of
 from wire.cli.console import flush, leave, safe, say, say_json, warn
 from wire.cli.proposing import say_proposed, with_proposal
 from wire.errors import UsageError
@@ -111,16 +111,8 @@ def revoke(
     The lines proposed are the last that this machine has. Run it again with --at to move one. With --reason left the
     agent is taken off the wire, for good.
     """
-
-    def confirm(seen: "Survey") -> bool:
-        if not as_json:
-            _show_survey(seen)
-        if yes:
-            return True
-        if as_json:
-            raise UsageError("a program revokes with --yes", reason="usage")
-        return click.confirm("Revoke it?", err=True)
-
+    program = "a program revokes with --yes"
+    confirm = asking(_show_survey, "Revoke it?", yes=yes, as_json=as_json, program=program)
     done = wire_of(ctx).revoke_key(name, key, reason=reason, at=at, beside=beside, confirm=confirm)
     if as_json:
         rows = [

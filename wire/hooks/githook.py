@@ -16,11 +16,12 @@ import shlex
 import stat
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from wire.errors import StoreError, UsageError
 from wire.gitio import Repository, discover, work_trees
+from wire.setup.hosthook import calls
 from wire.store.config import WireConfig
 from wire.store.files import atomic_write, read_bytes, store_error
 from wire.store.paths import Settings
@@ -47,8 +48,7 @@ class Owner(StrEnum):
     MISSING = "missing"
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(NamedTuple):
     """How the hook of a clone stands.
 
     Attributes:
@@ -72,7 +72,7 @@ def look(settings: Settings, config: WireConfig) -> Report:
     environ = {name: value for name, value in settings.environ.items() if name not in _OTHER_REPOSITORY}
     trees = [discover(environ, tree) for tree in work_trees(environ, config.clone)]
     path = os.path.join(trees[0].common_dir, "hooks", HOOK)
-    owner = _owner(path)
+    owner = owner_of(path, read_bytes(path), _FIRST, VERB)
     for tree in trees:
         why, next_step = _inactive(tree, path, command(settings))
         if why:
@@ -91,13 +91,7 @@ def install(settings: Settings, config: WireConfig) -> Report:
     if report.owner is Owner.FOREIGN:
         raise _foreign(report.path, command(settings))
     if report.owner is not Owner.CALLING:
-        script = _script(settings)
-        try:
-            os.makedirs(os.path.dirname(report.path), exist_ok=True)
-            if read_bytes(report.path) != script or not os.access(report.path, os.X_OK):
-                atomic_write(report.path, script, mode=0o755)
-        except OSError as error:
-            raise store_error(error, "write", report.path) from error
+        put(report.path, _script(settings))
     return look(settings, config)
 
 
@@ -108,15 +102,45 @@ def uninstall(settings: Settings, config: WireConfig) -> str | None:
         UsageError: the hook there is somebody else's (`foreign-hook`).
     """
     report = look(settings, config)
+    return remove(report, _foreign(report.path, command(settings)))
+
+
+def put(path: str, script: bytes) -> None:
+    """Write a hook that is not there as it is wanted; raises StoreError."""
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        if read_bytes(path) != script or not os.access(path, os.X_OK):
+            atomic_write(path, script, mode=0o755)
+    except OSError as error:
+        raise store_error(error, "write", path) from error
+
+
+def remove(report: Report, foreign: UsageError) -> str | None:
+    """Remove a hook of ours and return its path, None where there is none; raise `foreign` for somebody else's."""
     if report.owner is Owner.MISSING:
         return None
     if report.owner is not Owner.OURS:
-        raise _foreign(report.path, command(settings))
+        raise foreign
     try:
         os.unlink(report.path)
     except OSError as error:
         raise store_error(error, "remove", report.path) from error
     return report.path
+
+
+def owner_of(path: str, text: bytes | None, first: str, verb: str) -> Owner:
+    """Return whose hook stands at a path.
+
+    Args:
+        text: of the hook, None where none can be read.
+        first: the line that ours have below `#!`.
+        verb: what a hook asks of wire that runs ours, too.
+    """
+    if text is None:
+        return Owner.FOREIGN if os.path.lexists(path) else Owner.MISSING
+    if text.split(b"\n")[1:2] == [first.encode()]:
+        return Owner.OURS
+    return Owner.CALLING if calls(text, verb) else Owner.FOREIGN
 
 
 def command(settings: Settings) -> str:
@@ -155,19 +179,6 @@ def _places(settings: Settings) -> Sequence[tuple[str, str]]:
     return [(name, environ[name]) for name in _PLACES if os.path.isabs(environ.get(name, ""))]
 
 
-def _owner(path: str) -> Owner:
-    text = read_bytes(path)
-    if text is None:
-        return Owner.FOREIGN if os.path.lexists(path) else Owner.MISSING
-    if text.split(b"\n")[1:2] == [_FIRST.encode()]:
-        return Owner.OURS
-    return Owner.CALLING if _calls(text) else Owner.FOREIGN
-
-
-def _calls(text: bytes) -> bool:
-    return any(VERB.encode() in line and not line.lstrip().startswith(b"#") for line in text.split(b"\n"))
-
-
 def _inactive(tree: Repository, path: str, call: str) -> tuple[str, str | None]:
     """Return why a work tree does not run wire's verification, and what mends that; empty where it does."""
     runs = os.path.join(tree.hooks_dir, HOOK)
@@ -176,7 +187,7 @@ def _inactive(tree: Repository, path: str, call: str) -> tuple[str, str | None]:
         text = read_bytes(runs)
     except StoreError:  # below something that is no folder, such as /dev/null
         text = None
-    if text is None or not _calls(text):
+    if text is None or not calls(text, VERB):
         if elsewhere:
             folder = shlex.quote(os.path.dirname(path))
             return (

@@ -15,11 +15,10 @@ from collections.abc import Mapping
 
 from wire.errors import UsageError
 from wire.gitio import discover_bare
-from wire.hooks.githook import Owner, Report
+from wire.hooks.githook import Owner, Report, owner_of, put, remove
 from wire.hooks.prereceive import Rules
-from wire.protocol.encoding import parse_checkpoint
-from wire.setup.hosthook import SWITCHES, VERB, calls, is_on, place, text_of
-from wire.store.files import atomic_write, store_error
+from wire.protocol.encoding import check_checkpoint
+from wire.setup.hosthook import SWITCHES, VERB, is_on, place, text_of
 
 _FIRST = "# Written by `wire hooks install pre-receive`, and written anew by it: changes of your own would be lost."
 
@@ -36,12 +35,7 @@ def look(environ: Mapping[str, str], repository: str, rules: Rules | None = None
     """
     path = place(discover_bare(environ, repository))
     text = text_of(path)
-    if text is None:
-        owner = Owner.FOREIGN if os.path.lexists(path) else Owner.MISSING
-    elif text.split(b"\n")[1:2] == [_FIRST.encode()]:
-        owner = Owner.OURS
-    else:
-        owner = Owner.CALLING if calls(text) else Owner.FOREIGN
+    owner = owner_of(path, text, _FIRST, VERB)
     again = f"wire hooks install pre-receive --repo {shlex.quote(repository)}"
     if owner is Owner.MISSING:
         return Report(path, owner, False, f"there is no {path}", again)
@@ -67,11 +61,7 @@ def install(environ: Mapping[str, str], repository: str, rules: Rules) -> Report
     if report.owner is Owner.FOREIGN:
         raise _foreign(report.path, rules)
     if report.owner is not Owner.CALLING and not report.active:
-        try:
-            os.makedirs(os.path.dirname(report.path), exist_ok=True)
-            atomic_write(report.path, text, mode=0o755)
-        except OSError as error:
-            raise store_error(error, "write", report.path) from error
+        put(report.path, text)
     return look(environ, repository, rules)
 
 
@@ -82,15 +72,7 @@ def uninstall(environ: Mapping[str, str], repository: str) -> str | None:
         UsageError: the hook there is somebody else's (`foreign-hook`).
     """
     report = look(environ, repository)
-    if report.owner is Owner.MISSING:
-        return None
-    if report.owner is not Owner.OURS:
-        raise _foreign(report.path, Rules())
-    try:
-        os.unlink(report.path)
-    except OSError as error:
-        raise store_error(error, "remove", report.path) from error
-    return report.path
+    return remove(report, _foreign(report.path, Rules()))
 
 
 def script(rules: Rules) -> str:
@@ -137,10 +119,7 @@ def _words(rules: Rules) -> str:
     if rules.branch is not None:
         words += ["--branch", rules.branch]
     if rules.trust is not None:
-        try:
-            parse_checkpoint(rules.trust)
-        except ValueError as error:
-            raise UsageError(f"{rules.trust!r} is no checkpoint: {error}", reason="bad-checkpoint") from error
+        check_checkpoint(rules.trust)
         words += ["--trust", rules.trust]
     return shlex.join(words)
 

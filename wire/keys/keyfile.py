@@ -176,11 +176,6 @@ def relock(path: str, old: bytes | None, new: bytes | None, *, allow_loose: bool
         raise _unwritable(path, error) from error
 
 
-def load(path: str, *, allow_loose: bool = False) -> Signer:
-    """Return the key of a file; see `read`."""
-    return read(path, allow_loose=allow_loose).signer
-
-
 def load_for(
     path: str, *, name: str, kind: str, wire: str, allow_loose: bool = False, environ: Mapping[str, str] | None = None
 ) -> Signer:

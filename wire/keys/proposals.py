@@ -192,10 +192,8 @@ def parse(raw: bytes, *, wire: str, file_name: str) -> Proposal:
         document = b""
     if b64(document) != members["document"] or not document:
         raise refused(Reason.REQUEST_MALFORMED, "document or signature of the proposal is not canonical base64")
-    if members["wire"] != wire:
-        raise refused(Reason.WRONG_WIRE, f"the proposal is for wire {members['wire'][:64]!r}, not {wire}")
-    if file_name != f"{OWNER}.{by}.json":
-        raise refused(Reason.REQUEST_MISPLACED, f"the proposal of key {by} stands in {file_name[:128]!r}")
+    said, expected = members["wire"], f"{OWNER}.{by}.json"
+    smallfiles.check_place("proposal", f"key {by}", said=said, wire=wire, file_name=file_name, expected=expected)
     read_signatures(signatures)
     return Proposal(by, (base[0], base[1]), created, expires, note, document, offered, head, signatures)
 

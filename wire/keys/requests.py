@@ -18,7 +18,7 @@ from wire.keys import smallfiles
 from wire.keys.invitations import MAC_BYTES
 from wire.keys.model import ROLES
 from wire.keys.reasons import Reason, refused
-from wire.keys.signatures import proof_holds, prove
+from wire.keys.signatures import check_proof, prove
 from wire.keys.smallfiles import TIME
 from wire.protocol import strictjson
 from wire.protocol.encoding import (
@@ -113,15 +113,9 @@ def parse(raw: bytes, *, wire: str, file_name: str) -> Request:
         raise refused(Reason.NAME_INVALID, f"{name[:64]!r} in the request is malformed or reserved")
     if not valid_public(public):
         raise refused(Reason.KEY_INVALID, "the public key of the request is not a point of the prime-order group")
-    if said_wire != wire:
-        raise refused(Reason.WRONG_WIRE, f"the request is for wire {said_wire[:64]!r}, not {wire}")
-    if file_name != f"{name}.{key_id(public)}.json":
-        raise refused(
-            Reason.REQUEST_MISPLACED,
-            f"the request of {name!r} with key {key_id(public)} stands in {file_name[:128]!r}",
-        )
-    if not proof_holds(proof, wire=wire, name=name, role=role, public=public):
-        raise refused(Reason.PROOF_INVALID, f"key {key_id(public)} did not agree to be {name!r} ({role}) on this wire")
+    owner, expected = f"{name!r} with key {key_id(public)}", f"{name}.{key_id(public)}.json"
+    smallfiles.check_place("request", owner, said=said_wire, wire=wire, file_name=file_name, expected=expected)
+    check_proof(proof, wire=wire, name=name, role=role, public=public)
     return Request(name, role, public, created, proof, raw, mac)
 
 

@@ -21,7 +21,7 @@ from typing import Any
 from wire.keys import smallfiles
 from wire.keys.model import ROLES
 from wire.keys.reasons import Reason, refused
-from wire.keys.signatures import proof_holds, prove
+from wire.keys.signatures import check_proof, prove
 from wire.keys.smallfiles import HASH, KEY_ID, TIME
 from wire.protocol import strictjson
 from wire.protocol.encoding import (
@@ -136,12 +136,9 @@ def parse(raw: bytes, *, wire: str, file_name: str) -> Rotation:
         raise refused(Reason.REQUEST_MALFORMED, "a key or signature of the rotation is not canonical base64") from None
     if not valid_public(public) or key_id(public) == replaces:
         raise refused(Reason.KEY_INVALID, "the new key is no usable one, or the old one")
-    if members["wire"] != wire:
-        raise refused(Reason.WRONG_WIRE, f"the rotation is for wire {members['wire'][:64]!r}, not {wire}")
-    if file_name != f"{name}.{key_id(public)}.json":
-        raise refused(Reason.REQUEST_MISPLACED, f"the rotation of {name!r} stands in {file_name[:128]!r}")
-    if not proof_holds(proof, wire=wire, name=name, role=role, public=public):
-        raise refused(Reason.PROOF_INVALID, f"key {key_id(public)} did not agree to be {name!r} ({role}) on this wire")
+    said, expected = members["wire"], f"{name}.{key_id(public)}.json"
+    smallfiles.check_place("rotation", repr(name), said=said, wire=wire, file_name=file_name, expected=expected)
+    check_proof(proof, wire=wire, name=name, role=role, public=public)
     if not verify(public, opened, ROTATION_TYPE, _signed_part(raw)):
         raise refused(Reason.CLOSING_INVALID, f"the rotation is not signed by the new key {key_id(public)}")
     return Rotation(name, role, public, members["created"], proof, replaces, positions, closed, raw)

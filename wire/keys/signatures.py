@@ -112,3 +112,13 @@ def prove(signer: Signer, *, wire: str, name: str, role: str) -> bytes:
 def proof_holds(proof: bytes, *, wire: str, name: str, role: str, public: bytes) -> bool:
     """Return whether `proof` is `public`'s agreement to this name and role on this wire."""
     return verify(public, proof, PROOF_TYPE, proof_payload(wire, name, role, public))
+
+
+def check_proof(proof: bytes, *, wire: str, name: str, role: str, public: bytes) -> None:
+    """Refuse a proof that does not hold.
+
+    Raises:
+        TrustError: `proof-invalid`.
+    """
+    if not proof_holds(proof, wire=wire, name=name, role=role, public=public):
+        raise refused(Reason.PROOF_INVALID, f"key {key_id(public)} did not agree to be {name!r} ({role}) on this wire")

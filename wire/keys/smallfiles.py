@@ -44,3 +44,20 @@ def read(raw: bytes, *forms: tuple[str, ...], most: int, what: str, others: Iter
     if not all(isinstance(value, str) for name, value in members.items() if name not in ("v", *others)):
         raise refused(Reason.REQUEST_MALFORMED, f"a member of the {what} is not a string")
     return members
+
+
+def check_place(what: str, owner: str, *, said: str, wire: str, file_name: str, expected: str) -> None:
+    """Refuse a file of another wire, or with another name than what it says asks for.
+
+    Args:
+        what, owner: it is, and whose, for people.
+        said: the wire that it names.
+        expected: what its file must be called.
+
+    Raises:
+        TrustError: `wrong-wire`, `request-misplaced`.
+    """
+    if said != wire:
+        raise refused(Reason.WRONG_WIRE, f"the {what} is for wire {said[:64]!r}, not {wire}")
+    if file_name != expected:
+        raise refused(Reason.REQUEST_MISPLACED, f"the {what} of {owner} stands in {file_name[:128]!r}")

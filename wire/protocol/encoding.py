@@ -17,6 +17,8 @@ from collections.abc import Callable
 import nacl.bindings
 import nacl.exceptions
 
+from wire.errors import UsageError
+
 LINE_TYPE = b"application/vnd.git-wire.line+json;v=1"
 TRUST_TYPE = b"application/vnd.git-wire.trust+json;v=1"
 PROOF_TYPE = b"application/vnd.git-wire.proof+json;v=1"
@@ -90,6 +92,18 @@ def parse_checkpoint(text: str) -> tuple[int, bytes]:
     if not separator or not canonical or len(rest) != 43:
         raise ValueError("a checkpoint has the form 3:SHA256:<43 base64 characters>")
     return int(number), unb64(rest + "=", 32)
+
+
+def check_checkpoint(text: str) -> tuple[int, bytes]:
+    """Return what `parse_checkpoint` does, for what a person gave.
+
+    Raises:
+        UsageError: reason `bad-checkpoint`.
+    """
+    try:
+        return parse_checkpoint(text)
+    except ValueError as error:
+        raise UsageError(f"{text[:80]!r} is no checkpoint: {error}", reason="bad-checkpoint") from error
 
 
 def seconds_of(ts: str) -> float:

@@ -35,9 +35,9 @@ def text_of(path: str) -> bytes | None:
         return None
 
 
-def calls(text: bytes) -> bool:
-    """Return whether a hook's text has wire judge the push."""
-    return any(VERB.encode() in line and not line.lstrip().startswith(b"#") for line in text.split(b"\n"))
+def calls(text: bytes, verb: str = VERB) -> bool:
+    """Return whether a hook's text has wire do that: as it stands, judge the push."""
+    return any(verb.encode() in line and not line.lstrip().startswith(b"#") for line in text.split(b"\n"))
 
 
 def judges(found: Bare) -> bool:

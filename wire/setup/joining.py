@@ -14,7 +14,7 @@ from wire.keys import invitations, requests
 from wire.keys.answered import is_free
 from wire.keys.invitations import Invitation
 from wire.keys.trust import Chain
-from wire.protocol.encoding import Signer, format_checkpoint, parse_checkpoint
+from wire.protocol.encoding import Signer, check_checkpoint, format_checkpoint
 from wire.protocol.names import check_name
 from wire.setup.common import (
     EMPTY_BRANCH,
@@ -76,10 +76,7 @@ def join(
         RemoteError, GitFailed: the remote cannot be reached, or refused the request.
     """
     check_name(agent, "agent")
-    try:
-        version, digest = parse_checkpoint(checkpoint)
-    except ValueError as error:
-        raise UsageError(f"{checkpoint[:80]!r} is no checkpoint: {error}", reason="bad-checkpoint") from error
+    version, digest = check_checkpoint(checkpoint)
     remote = absolute_remote(remote)
     name = name or local_name(remote)
     config = configured(settings, name, remote)

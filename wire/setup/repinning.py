@@ -16,7 +16,7 @@ from wire.errors import Corrupt, IdentityError, TrustError, UsageError
 from wire.gitio import Git, GitFailed, without_credentials
 from wire.keys.trust import Chain
 from wire.protocol.chain import Position
-from wire.protocol.encoding import parse_checkpoint
+from wire.protocol.encoding import check_checkpoint
 from wire.setup.common import FETCH_MAX_BYTES, object_format
 from wire.setup.joining import chain_at, not_the_checkpoint
 from wire.store import pin as pins
@@ -46,10 +46,7 @@ def repin(settings: Settings, config: WireConfig, checkpoint: str) -> Pin:
         TrustError: no chain that this machine has or the remote shows passes through it.
         GitFailed: the remote cannot be reached and this machine has no trust chain of its own.
     """
-    try:
-        version, digest = parse_checkpoint(checkpoint)
-    except ValueError as error:
-        raise UsageError(f"{checkpoint[:80]!r} is no checkpoint: {error}", reason="bad-checkpoint") from error
+    version, digest = check_checkpoint(checkpoint)
     site = Site.open(settings, config)
     with site.cycle_lock():
         pin = _good(site)

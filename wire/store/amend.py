@@ -101,13 +101,13 @@ def resume(held: Held) -> None:
     fsync_folder(held.folder)
 
 
-def rebuild(held: Held, accepted: Iterable[bytes], *, give_up_unpublished: bool = False) -> Position:
+def rebuild(held: Held, accepted: Iterable[bytes]) -> Position:
     """Make the journal hold the accepted bytes again, and what it has behind them that still follows.
+
+    A channel whose unpublished lines are gone stays closed for sending: their numbers must not be signed twice.
 
     Args:
         accepted: the accepted bytes of the channel's segments, from the first one on; read one at a time.
-        give_up_unpublished: forget that more was sent than can be found. Without it a channel whose unpublished lines
-            are gone stays closed for sending, since their numbers must not be signed twice.
 
     Returns:
         The journal's end.
@@ -133,10 +133,7 @@ def rebuild(held: Held, accepted: Iterable[bytes], *, give_up_unpublished: bool 
         end = Position(parse(lines[-1]).seq, head(lines[-1]), number, len(data))
     if held_back:
         _mend_segment(held, end.segment, held_back, last=end)
-    found = clean(held, start=end)
-    if give_up_unpublished:
-        _set_record(held, found)
-    return found
+    return clean(held, start=end)
 
 
 def _set_record(held: Held, end: Position) -> None:

@@ -44,22 +44,22 @@ def open_file(
     why = "it was found damaged in use" if anew else ""
     if not anew and os.path.exists(path):
         try:
-            return _existing(path, meta, what), None
+            return existing(path, meta, what), None
         except Corrupt as error:
             why = error.message
     with locked(f"{path}.lock", what=what, timeout=WAIT_SECONDS):
         if not os.path.exists(path):
-            return _new(path, meta, schema, what), None
+            return begin(path, meta, schema, what), None
         if not anew:
             # Somebody else may have been quicker to put a new one there.
             with suppress(Corrupt):
-                return _existing(path, meta, what), None
+                return existing(path, meta, what), None
         aside = move_aside(path)
         for suffix in SIDE_FILES:
             # A journal that stays behind would be played back into the new file.
             if os.path.exists(path + suffix):
                 os.rename(path + suffix, aside + suffix)
-        return _new(path, meta, schema, what), f"{what} were moved aside to {aside} and are made anew: {why}"
+        return begin(path, meta, schema, what), f"{what} were moved aside to {aside} and are made anew: {why}"
 
 
 @contextmanager
@@ -84,11 +84,20 @@ def failures(path: str, what: str) -> Iterator[None]:
         raise StoreError(f"cannot use {what} in {path}: {error.strerror or error}") from error
 
 
-def _existing(path: str, meta: Mapping[str, str], what: str) -> sqlite3.Connection:
+def existing(path: str, meta: Mapping[str, str], what: str, *, probe: str = "") -> sqlite3.Connection:
+    """Open a file that is there.
+
+    Args:
+        probe: one more statement that must hold for it to be ours.
+
+    Raises:
+        Busy, StoreError; Corrupt: it is damaged, or none of ours.
+    """
     with failures(path, what):
-        connection = connect(path)
+        connection = _connect(path)
         try:
             said = dict(connection.execute("SELECT name, value FROM meta"))
+            connection.execute(probe).fetchone()
         except sqlite3.OperationalError as error:
             connection.close()
             if error.sqlite_errorcode != sqlite3.SQLITE_ERROR:  # that one is: no such table, no such column
@@ -103,10 +112,11 @@ def _existing(path: str, meta: Mapping[str, str], what: str) -> sqlite3.Connecti
     return connection
 
 
-def _new(path: str, meta: Mapping[str, str], schema: str, what: str) -> sqlite3.Connection:
+def begin(path: str, meta: Mapping[str, str], schema: str, what: str) -> sqlite3.Connection:
+    """Make a file where there is none; raises as `open_file`."""
     with failures(path, what):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
-        connection = connect(path)
+        connection = _connect(path)
         try:
             with connection:
                 connection.execute("BEGIN IMMEDIATE")
@@ -119,8 +129,7 @@ def _new(path: str, meta: Mapping[str, str], schema: str, what: str) -> sqlite3.
     return connection
 
 
-def connect(path: str) -> sqlite3.Connection:
-    """Open a file that is there, or an empty one; raises sqlite3.Error."""
+def _connect(path: str) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=WAIT_SECONDS, isolation_level="IMMEDIATE")
     # Bytes that are not UTF-8 in a text column would otherwise raise in the middle of a row.
     connection.text_factory = lambda data: data.decode("utf-8", "replace")

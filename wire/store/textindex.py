@@ -24,9 +24,9 @@ from typing import NamedTuple, Self
 
 from wire.errors import Corrupt, StoreError
 from wire.store.files import atomic_write, read_bytes
-from wire.store.sqlite import SIDE_FILES, connect, failures
+from wire.store.sqlite import SIDE_FILES, begin, existing, failures
 
-VERSION = 2
+VERSION = "2"
 _WHAT = "the text index's entries"
 NOT_AS_LEFT = "the text index was not as it was left (damaged, edited, or a search was killed); it was made anew"
 _GRAM = 3
@@ -39,6 +39,7 @@ CREATE INDEX lines_sealed ON lines (id) WHERE sealed;
 CREATE UNIQUE INDEX lines_place ON lines (channel, seq);
 CREATE VIRTUAL TABLE texts USING fts5(text, content='', detail=none, columnsize=0, tokenize='trigram case_sensitive 1');
 """
+_PROBE = "SELECT rowid FROM texts WHERE texts MATCH '\"abc\"' LIMIT 1"
 
 
 class Row(NamedTuple):
@@ -92,7 +93,7 @@ class TextIndex:
             return cls._new(path, wire), None
         if _is_sealed(path):
             with suppress(Corrupt):
-                return cls._existing(path, wire), None
+                return cls(existing(path, _meta(wire), _WHAT, probe=_PROBE), path), None
         return cls._new(path, wire), NOT_AS_LEFT
 
     @classmethod
@@ -101,37 +102,9 @@ class TextIndex:
             # A journal that stays behind would be played back into the new file.
             with failures(path, _WHAT), suppress(FileNotFoundError):
                 os.unlink(name)
-        with failures(path, _WHAT):
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
-            index = cls(connect(path), path)
-            try:
-                with index._connection as connection:
-                    connection.execute("BEGIN IMMEDIATE")
-                    for statement in _SCHEMA.split(";\n"):
-                        connection.execute(statement)
-                    connection.executemany(
-                        "INSERT INTO meta VALUES (?, ?)", [("version", str(VERSION)), ("wire", wire)]
-                    )
-            except BaseException:
-                index._connection.close()
-                raise
+        index = cls(begin(path, _meta(wire), _SCHEMA, _WHAT), path)
         index._changed = True
         return index
-
-    @classmethod
-    def _existing(cls, path: str, wire: str) -> Self:
-        with failures(path, _WHAT):
-            connection = connect(path)
-            try:
-                meta = dict(connection.execute("SELECT name, value FROM meta"))
-                connection.execute("SELECT rowid FROM texts WHERE texts MATCH '\"abc\"' LIMIT 1").fetchone()
-            except sqlite3.Error as error:
-                connection.close()
-                raise Corrupt(f"it is no text index of ours ({error})", reason="index-corrupt") from error
-        if meta != {"version": str(VERSION), "wire": wire}:
-            connection.close()
-            raise Corrupt("it belongs to another version or another wire", reason="index-corrupt")
-        return cls(connection, path)
 
     def __enter__(self) -> Self:
         return self
@@ -194,6 +167,10 @@ class TextIndex:
                 found = self._connection.execute("SELECT channel, seq, head FROM lines ORDER BY ts DESC, id DESC")
             while rows := found.fetchmany(256):
                 yield from (Candidate(*row) for row in rows if isinstance(row[1], int))
+
+
+def _meta(wire: str) -> dict[str, str]:
+    return {"version": VERSION, "wire": wire}
 
 
 def _grams(needle: str) -> list[str]:

@@ -16,7 +16,7 @@ from wire.daemon.site import Site
 from wire.errors import TrustError, UsageError
 from wire.keys.differences import Difference, differences
 from wire.keys.trust import Chain, Document
-from wire.protocol.encoding import parse_checkpoint
+from wire.protocol.encoding import check_checkpoint, parse_checkpoint
 from wire.store import incidents, trustforks
 from wire.store.pin import replace
 from wire.verbs.here import Here
@@ -79,10 +79,7 @@ def follow(here: Here, checkpoint: str, *, confirm: Callable[[Fork], bool]) -> F
         RemoteError: the remote could not be reached, or refused it; a decision that was made stays.
         TrustError: what it says does not follow the version before it any more (`not-followed`).
     """
-    try:
-        version, digest = parse_checkpoint(checkpoint)
-    except ValueError as error:
-        raise UsageError(f"{checkpoint[:80]!r} is no checkpoint: {error}", reason="bad-checkpoint") from error
+    version, digest = check_checkpoint(checkpoint)
     site = Site.open(here.settings, here.config)
     chain = trusting.fetched(site)
     found = [one for one in _forks(site, chain) if checkpoint in (one.held, one.other)]

@@ -24,7 +24,7 @@ from wire.keys.exhibits import LINE, Claim, Exhibit
 from wire.keys.trust import Chain
 from wire.keys.weighing import Proof, Shown
 from wire.protocol.chain import Position
-from wire.protocol.encoding import parse_checkpoint
+from wire.protocol.encoding import check_checkpoint
 from wire.protocol.line import LineError, parse
 from wire.setup.common import FETCH_MAX_BYTES, absolute_remote, object_format
 from wire.setup.joining import chain_at, find_branch, not_the_checkpoint
@@ -151,7 +151,7 @@ def check_repository(
         TrustError: its trust does not hold, or does not pass through the checkpoint.
         RemoteError, GitFailed: it cannot be reached or read.
     """
-    wanted = _checkpoint(checkpoint)
+    wanted = check_checkpoint(checkpoint)
     with _fetched(settings, remote, branch) as (git, found_branch):
         tip = git.resolve(INCOMING_REF) or ""
         chain = chain_at(git, tip)
@@ -187,7 +187,7 @@ def _check_evidence(settings: Settings, raw: bytes, checkpoint: str | None) -> F
             f"the evidence names wire {bundle.wire}, its trust is that of {chain.wire}", reason="wrong-wire"
         )
     if checkpoint is not None:
-        wanted = _checkpoint(checkpoint)
+        wanted = check_checkpoint(checkpoint)
         if not chain.passes(*wanted):
             raise _another_trust(chain, wanted[0], checkpoint)
     else:
@@ -260,7 +260,7 @@ def _trust_of(
 ) -> Chain:
     """Return the trust by which lines of a wire are judged."""
     if checkpoint is not None and repository is not None:
-        wanted = _checkpoint(checkpoint)
+        wanted = check_checkpoint(checkpoint)
         with _fetched(settings, repository, branch) as (git, _):
             chain = chain_at(git, INCOMING_REF)
     else:
@@ -269,7 +269,7 @@ def _trust_of(
             raise _needed(wire, line=True)
         wanted, chain = (own.newest.version, own.newest.digest), own
         if checkpoint is not None:
-            wanted = _checkpoint(checkpoint)
+            wanted = check_checkpoint(checkpoint)
     if not chain.passes(*wanted):
         raise _another_trust(chain, wanted[0], checkpoint or "")
     return chain
@@ -285,13 +285,6 @@ def _own(settings: Settings, wire: str) -> Chain | None:
         if pin.wire == wire:
             return Site.open(settings, config).trust(pin)
     return None
-
-
-def _checkpoint(text: str) -> tuple[int, bytes]:
-    try:
-        return parse_checkpoint(text)
-    except ValueError as error:
-        raise UsageError(f"{text[:80]!r} is no checkpoint: {error}", reason="bad-checkpoint") from error
 
 
 def _needed(wire: str, *, line: bool = False) -> UsageError:

@@ -76,6 +76,11 @@ class Place(NamedTuple):
     head: Mapping[str, Any] | None = None
 
 
+def stop_hook_active(told: Mapping[str, Any]) -> bool:
+    """Return whether a hook keeps this turn going already."""
+    return bool(told.get("stop_hook_active"))
+
+
 class Runtime(NamedTuple):
     """The contract of one runtime.
 
@@ -99,7 +104,7 @@ class Runtime(NamedTuple):
     user: Callable[[Mapping[str, str], str], Place]
     project: Callable[[str], Place]
     silent: str
-    stopping: Callable[[Mapping[str, Any]], bool]
+    stopping: Callable[[Mapping[str, Any]], bool] = stop_hook_active
     idles: Callable[[Mapping[str, str]], bool] = lambda environ: True
     limit_bytes: int = 30_000
 
@@ -167,8 +172,3 @@ def member(name: str) -> Shape:
 def silent(native: str, text: str) -> Said:
     """Say nothing: the event shows nothing."""
     return Said()
-
-
-def stop_hook_active(told: Mapping[str, Any]) -> bool:
-    """Return whether a hook keeps this turn going already."""
-    return bool(told.get("stop_hook_active"))

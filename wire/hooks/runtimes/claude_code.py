@@ -20,7 +20,6 @@ from wire.hooks.runtimes import (
     context,
     rewake,
     silent,
-    stop_hook_active,
 )
 
 NAME = "claude-code"
@@ -81,6 +80,5 @@ RUNTIME = Runtime(
     user=_user,
     project=_project,
     silent="a session that was open before does not know them: start a new one, and see its /hooks",
-    stopping=stop_hook_active,
     idles=_idles,
 )

@@ -8,7 +8,7 @@ is the very command, which therefore never changes.
 import os
 from collections.abc import Mapping
 
-from wire.hooks.runtimes import Event, Place, Runtime, Shows, block, command, context, stop_hook_active
+from wire.hooks.runtimes import Event, Place, Runtime, Shows, block, command, context
 
 NAME = "codex"
 
@@ -46,5 +46,4 @@ RUNTIME = Runtime(
     user=_user,
     project=_project,
     silent="hooks that nobody trusts are skipped without a word: type /hooks in Codex and trust them",
-    stopping=stop_hook_active,
 )

@@ -7,7 +7,7 @@ goes on by `deny` with a reason, which becomes the next prompt.
 import os
 from collections.abc import Mapping
 
-from wire.hooks.runtimes import Event, Place, Runtime, Shows, command, context, deny, silent, stop_hook_active
+from wire.hooks.runtimes import Event, Place, Runtime, Shows, command, context, deny, silent
 
 NAME = "gemini"
 NEUTRAL = "{}\n"
@@ -58,5 +58,4 @@ RUNTIME = Runtime(
     user=_user,
     project=_project,
     silent="they need version 0.26 or newer, with hooks enabled; a project's own need a trusted folder",
-    stopping=stop_hook_active,
 )

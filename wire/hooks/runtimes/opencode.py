@@ -7,7 +7,6 @@ takes `{"text": …}`, and an empty answer where there is nothing to say.
 
 import os
 from collections.abc import Mapping
-from typing import Any
 
 from wire.hooks.runtimes import Event, Place, Runtime, Shows, member, silent
 from wire.hooks.runtimes.assets import asset
@@ -39,10 +38,6 @@ def _place(folder: str) -> Place:
     return Place(os.path.join(folder, "plugins", PLUGIN), text=asset("opencode.js"))
 
 
-def _stopping(told: Mapping[str, Any]) -> bool:
-    return bool(told.get("stop_hook_active"))
-
-
 RUNTIME = Runtime(
     name=NAME,
     title="OpenCode",
@@ -51,5 +46,4 @@ RUNTIME = Runtime(
     user=_user,
     project=_project,
     silent="OpenCode loads plugins when it starts: restart it",
-    stopping=_stopping,
 )

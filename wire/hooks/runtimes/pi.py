@@ -7,7 +7,6 @@ The contract that it keeps: `before_agent_start` returns a message for the turn 
 
 import os
 from collections.abc import Mapping
-from typing import Any
 
 from wire.hooks.runtimes import Event, Place, Runtime, Shows, member, silent
 from wire.hooks.runtimes.assets import asset
@@ -36,10 +35,6 @@ def _place(folder: str) -> Place:
     return Place(os.path.join(folder, "extensions", EXTENSION), text=asset("pi.ts"))
 
 
-def _stopping(told: Mapping[str, Any]) -> bool:
-    return bool(told.get("stop_hook_active"))
-
-
 RUNTIME = Runtime(
     name=NAME,
     title="pi",
@@ -48,5 +43,4 @@ RUNTIME = Runtime(
     user=_user,
     project=_project,
     silent="pi loads extensions when it starts: restart it, or type /reload",
-    stopping=_stopping,
 )
