@@ -16,10 +16,14 @@ import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import hypothesis
 import pytest
+
+if TYPE_CHECKING:
+    from support.http_git import HttpGit
+    from support.sshd import Sshd
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
@@ -186,6 +190,26 @@ def machines(tmp_path: Path) -> Iterator[Callable[..., Machine]]:
 def remote(tmp_path: Path) -> BareRemote:
     """Return an empty bare repository."""
     return BareRemote(tmp_path / "hub.git")
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator["HttpGit"]:
+    """Return a host that serves what lies in the test's folder over http."""
+    from support.http_git import HttpGit
+
+    with HttpGit(tmp_path) as host:
+        yield host
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator["Sshd"]:
+    """Return a host that serves this machine over ssh."""
+    from support import sshd
+
+    if sshd.PROGRAM is None:
+        pytest.skip("sshd is not installed")
+    with sshd.Sshd(tmp_path / "sshd") as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -27,12 +27,7 @@ FOR_EVER = "9999-12-31T23:59:59.999Z"
 @pytest.fixture
 def three(team: Team) -> Team:
     """The roots of mac, spark and lee, of which two must sign."""
-    lee = team.join("lee")
-    for machine, name in ((team.spark, "sam"), (lee, "lea")):
-        line = machine.json("keys", "root", "new", name)["line"]
-        team.mac.wire("trust", "root", "add", name, line, "--yes")
-    waits = team.mac.json("trust", "root", "threshold", "2", "--yes")["proposal"]
-    team.spark.wire("trust", "sign", waits["id"], "--yes")
+    team.two_of_three()
     for machine in team.machines:
         machine.wire("sync")
     return team

@@ -24,17 +24,11 @@ def test_a15_what_the_reader_did_not_take_appears_again(team, how):
     """`wire tail | (read one line; exit)`: everything fits into the pipe, and most of it is never read."""
     sent = lines_for_spark(team, 5)
     pipeline = f'wire tail {" ".join(how)} | (read -r line; echo "$line")'
-    piped = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", pipeline],
-        capture_output=True,
-        env=team.spark.environ(),
-        cwd=team.spark.home,
-        timeout=60,
-    )
-    assert b"message 0" in piped.stdout
-    assert b"message 1" not in piped.stdout
-    assert piped.stderr == b""
-    assert piped.returncode in (0, 141)
+    piped = team.spark.shell(pipeline)
+    assert "message 0" in piped.stdout
+    assert "message 1" not in piped.stdout
+    assert piped.stderr == ""
+    assert piped.status in (0, 141)
     again = read(team.spark)
     assert again in (sent, sent[1:]), "the remainder, with perhaps more before it"
     assert read(team.spark) == []
@@ -100,26 +94,18 @@ def test_a15_a_reader_that_reads_only_after_the_end_gets_everything(team):
 @pytest.mark.parametrize("where", ["/dev/full", "&-"], ids=["a full disk", "a closed output"])
 def test_a15_output_that_goes_nowhere_is_not_read(team, where):
     sent = lines_for_spark(team, 3)
-    done = subprocess.run(
-        ["bash", "-c", f"wire tail >{where}"], capture_output=True, env=team.spark.environ(), cwd=team.spark.home
-    )
-    assert done.returncode != 0
-    assert b"Traceback" not in done.stderr
+    done = team.spark.shell(f"wire tail >{where}")
+    assert done.status != 0
+    assert "Traceback" not in done.stderr
     assert read(team.spark) == sent
 
 
 def test_a15_a_follower_shows_everything_and_ends_quietly(team):
     """`wire tail -f | head -1`."""
     lines_for_spark(team, 2)
-    piped = subprocess.run(
-        ["bash", "-c", "wire tail -f | head -1"],
-        capture_output=True,
-        env=team.spark.environ(),
-        cwd=team.spark.home,
-        timeout=60,
-    )
-    assert b"message 0" in piped.stdout
-    assert piped.stderr == b""
+    piped = team.spark.shell("wire tail -f | head -1")
+    assert "message 0" in piped.stdout
+    assert piped.stderr == ""
     assert "message 1" in read(team.spark)
 
 

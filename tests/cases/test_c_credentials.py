@@ -8,23 +8,16 @@ import re
 import select
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from support.clones import script
-from support.http_git import Fault, HttpGit
+from support.http_git import Fault
 from support.machine import Machine
 from support.team import incidents, read
 
 SECRET = "SECRETsecretSECRET"
-
-
-@pytest.fixture
-def host(tmp_path: Path) -> Iterator[HttpGit]:
-    with HttpGit(tmp_path) as host:
-        yield host
 
 
 def on_a_terminal(machine: Machine, *args: str, seconds: float) -> tuple[int, str]:

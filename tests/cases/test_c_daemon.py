@@ -4,26 +4,17 @@ import os
 import pty
 import re
 import signal
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from support import sshd
 from support.clones import script
 from support.daemons import next_round, set_cadence
-from support.http_git import HttpGit
 from support.team import incidents, pin
 from support.waiting import eventually
 
 DEBUG = ("--log-level", "debug")
 EVERY_SECOND = {"t0": 1, "t1": 1, "t2": 1, "t3": 1, "hot": "[1]"}
-
-
-@pytest.fixture
-def host(tmp_path: Path) -> Iterator[HttpGit]:
-    with HttpGit(tmp_path) as host:
-        yield host
 
 
 def on_remote(team, seq):

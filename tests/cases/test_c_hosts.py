@@ -2,12 +2,8 @@
 
 import re
 import shlex
-from collections.abc import Iterator
-from pathlib import Path
 
-import pytest
-
-from support import gitcmd, sshd
+from support import gitcmd
 from support.clones import failing_ssh
 from support.team import incidents, read
 
@@ -24,14 +20,6 @@ Please contact your system administrator.
 Host key for hub.example.invalid has changed and you have requested strict checking.
 Host key verification failed.
 """
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[sshd.Sshd]:
-    if sshd.PROGRAM is None:
-        pytest.skip("sshd is not installed")
-    with sshd.Sshd(tmp_path / "sshd") as server:
-        yield server
 
 
 def test_c2_an_unknown_host_and_one_that_changed(team, server):

@@ -2,27 +2,19 @@
 
 import re
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from support import procs
 from support.clones import failing_ssh
 from support.daemons import set_cadence
-from support.http_git import Fault, HttpGit
+from support.http_git import Fault
 from support.remote import BareRemote
 from support.team import bodies, incidents, pin, read
 from support.waiting import eventually
 
 SHORT = {"WIRE_GIT_TIMEOUT": "2"}
 """Seconds that a git command may take here; two minutes unless somebody says otherwise."""
-
-
-@pytest.fixture
-def host(tmp_path: Path) -> Iterator[HttpGit]:
-    with HttpGit(tmp_path) as host:
-        yield host
 
 
 def left(machine):

@@ -5,22 +5,13 @@ import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from support.daemons import set_cadence
-from support.http_git import HttpGit
 from support.team import incidents, path, pin, read, state
 
 FORBIDDEN = re.compile(r"Traceback|RetryError|error inside wire|No such file or directory: ")
-
-
-@pytest.fixture
-def host(tmp_path: Path) -> Iterator[HttpGit]:
-    with HttpGit(tmp_path) as host:
-        yield host
 
 
 # J1

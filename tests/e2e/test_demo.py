@@ -1,16 +1,11 @@
 """`wire demo` shows what happens, not what it hopes for: it fails when the product lies, and leaves nothing behind."""
 
-import fcntl
 import importlib
 import os
-import pty
 import re
-import select
 import shutil
 import signal
-import struct
 import subprocess
-import termios
 import textwrap
 import time
 from pathlib import Path
@@ -19,6 +14,7 @@ import pytest
 
 from support import procs
 from support.machine import installed
+from support.terminals import watch
 from wire.demo import stage
 
 LIMIT_SECONDS = 30.0
@@ -217,34 +213,18 @@ def test_a_crash_of_the_demo_itself_leaves_at_most_a_folder_that_says_what_it_is
     assert {path.name.startswith("wire-demo-") for path in stand.temporary.iterdir()} == {True}
 
 
-def watch(stand: Stand, columns: int, *argv: str | Path, **env: str) -> tuple[int, str]:
+def look(stand: Stand, columns: int, *argv: str | Path, **env: str) -> tuple[int, str]:
     """Run a command at a terminal of some width, and return its exit status and what was on it."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.execvpe(argv[0], list(map(str, argv)), {**stand.env, "TERM": "xterm-256color", **env})
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    shown = bytearray()
-    end = time.monotonic() + 150
-    while time.monotonic() < end:
-        ready, _, _ = select.select([terminal], [], [], 1)
-        if ready:
-            try:
-                data = os.read(terminal, 65536)
-            except OSError:
-                break
-            if not data:
-                break
-            shown += data
-    os.close(terminal)
-    _, status = os.waitpid(pid, 0)
-    return os.waitstatus_to_exitcode(status), shown.decode("utf-8").replace("\r", "")
+    env = {**stand.env, "TERM": "xterm-256color", **env}
+    status, shown = watch(*argv, env=env, cwd=stand.temporary, columns=columns, seconds=150)
+    return status, shown.replace("\r", "")
 
 
 def test_on_a_terminal_lines_fit_and_have_colour_also_where_the_temporary_folder_lets_no_program_run(stand):
     """A hardened /tmp, mounted noexec: the hub's hook cannot run there, and all the rest can."""
     namespace = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
     mount = 'mount -t tmpfs -o noexec,mode=700 tmpfs "$TMPDIR" && exec "$0" demo'
-    status, shown = watch(stand, 60, *namespace, "sh", "-c", mount, installed())
+    status, shown = look(stand, 60, *namespace, "sh", "-c", mount, installed())
     assert status == 0, shown
     assert "\x1b[32m" in shown
     plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
@@ -262,7 +242,7 @@ def test_it_needs_nothing_of_the_users_own_set_up_and_obeys_a_very_narrow_termin
     """
     home = stand.folder / "home"
     (home / ".gitconfig").write_text("[commit]\n\tgpgSign = true\n[core]\n\thooksPath = /nonexistent\n")
-    status, shown = watch(
+    status, shown = look(
         stand,
         20,
         "git",

@@ -10,7 +10,6 @@ import pytest
 
 from support import gitcmd, oracle, procs, sshd, team
 from support.daemons import Inbox
-from support.http_git import HttpGit
 from support.machine import Machine
 from support.remote import BareRemote
 from support.waiting import eventually
@@ -22,20 +21,6 @@ def short() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="wt-", dir="/tmp"))
     yield folder
     shutil.rmtree(folder)
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[sshd.Sshd]:
-    if sshd.PROGRAM is None:
-        pytest.skip("sshd is not installed")
-    with sshd.Sshd(tmp_path / "sshd") as server:
-        yield server
-
-
-@pytest.fixture
-def host(tmp_path: Path) -> Iterator[HttpGit]:
-    with HttpGit(tmp_path) as host:
-        yield host
 
 
 @pytest.fixture

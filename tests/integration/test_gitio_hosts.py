@@ -11,9 +11,8 @@ from urllib.parse import quote
 
 import pytest
 
-from support import procs, sshd
+from support import procs
 from support.clones import INCOMING, MAIN, MB, commit, script, seed
-from support.http_git import HttpGit
 from support.remote import BareRemote
 from support.waiting import eventually
 from wire.gitio import Git, GitFailed, Kind, Put
@@ -22,14 +21,6 @@ SECRET = "SECRETsecretSECRET"
 
 
 # ssh
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[sshd.Sshd]:
-    if sshd.PROGRAM is None:
-        pytest.skip("sshd is not installed")
-    with sshd.Sshd(tmp_path / "sshd") as server:
-        yield server
 
 
 @pytest.fixture
@@ -158,12 +149,6 @@ def test_the_users_own_ssh_command_is_used_as_it_is(server, environ, git, remote
 
 
 # http
-
-
-@pytest.fixture
-def host(tmp_path: Path) -> Iterator[HttpGit]:
-    with HttpGit(tmp_path) as host:
-        yield host
 
 
 def test_fetch_and_push_over_http(host, git, new_git, remote):

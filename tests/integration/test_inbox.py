@@ -186,14 +186,9 @@ def test_the_second_live_reader_of_a_place_is_warned(team: Team) -> None:
 def test_output_that_nobody_takes_is_not_read(team: Team) -> None:
     sent = five(team)
     for target in ("/dev/full", "&-"):
-        done = subprocess.run(
-            ["bash", "-c", f"wire read {sent[0]} >{target}"],
-            capture_output=True,
-            env=team.spark.environ(),
-            cwd=team.spark.home,
-        )
-        assert done.returncode != 0
-        assert b"Traceback" not in done.stderr
+        done = team.spark.shell(f"wire read {sent[0]} >{target}")
+        assert done.status != 0
+        assert "Traceback" not in done.stderr
     assert agent(team.spark).inbox().total == 5
 
 

@@ -314,12 +314,7 @@ def test_hooks_know_proposals(team: Team) -> None:
 def test_two_sign_at_once(team: Team) -> None:
     # Two of three must sign. Both that are missing sign at the same moment: one publishes, and both learn that it is
     # in force.
-    lee = team.join("lee")
-    for machine, name in ((team.spark, "sam"), (lee, "lea")):
-        line = machine.json("keys", "root", "new", name)["line"]
-        team.mac.wire("trust", "root", "add", name, line, "--yes")
-    waits = team.mac.json("trust", "root", "threshold", "2", "--yes")["proposal"]
-    team.spark.wire("trust", "sign", waits["id"], "--yes")
+    lee = team.two_of_three()
     waits = team.mac.json("group", "set", "review", "mac")["proposal"]
     signing = [machine.spawn("trust", "sign", waits["id"], "--yes", "--json") for machine in (team.spark, lee)]
     told = [one.communicate(timeout=60) for one in signing]

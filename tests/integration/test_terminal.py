@@ -1,16 +1,10 @@
 """What stands on the other side of a command: pipes that close, full disks, narrow terminals, locales, programs."""
 
 import json
-import os
-import pty
 import re
-import select
-import struct
 import subprocess
 import sys
-import termios
 from collections.abc import Iterator
-from fcntl import ioctl
 from pathlib import Path
 
 import click
@@ -18,6 +12,7 @@ import pytest
 
 from support.machine import Machine, Result, installed
 from support.remote import BareRemote
+from support.terminals import watch
 from wire.cli import cli
 
 TEXTS = ["grün ✓ 日本語", "plain", "escape \x1b[31mred\x1b[0m and \u202ereversed", "two\nlines", "x" * 3000]
@@ -45,39 +40,11 @@ def pair(tmp_path_factory) -> Iterator[tuple[Machine, Machine]]:
         machine.close()
 
 
-def shell(machine: Machine, script: str, **env: str | None) -> Result:
-    """Run a line of shell on a machine; the status is that of the first command of a pipe."""
-    done = subprocess.run(
-        ["bash", "-c", f"set -o pipefail; {script}"],
-        cwd=machine.home,
-        env=machine.environ(env),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=60,
-    )
-    return Result((script,), done.returncode, done.stdout, done.stderr, 0.0)
-
-
 def look(machine: Machine, *args: str, columns: int = 80, **env: str | None) -> tuple[int, str]:
     """Run a command at a terminal, and return its exit status and what was on it."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        # Without COLUMNS: the terminal itself says how wide it is.
-        os.chdir(machine.home)
-        os.execve(installed(), ["wire", *args], machine.environ({"TERM": "xterm", **env}))
-    ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    shown = bytearray()
-    while select.select([terminal], [], [], 30)[0]:
-        try:
-            data = os.read(terminal, 65536)
-        except OSError:
-            break
-        if not data:
-            break
-        shown += data
-    os.close(terminal)
-    _, status = os.waitpid(pid, 0)
-    return os.waitstatus_to_exitcode(status), shown.decode("utf-8")
+    # Without COLUMNS: the terminal itself says how wide it is.
+    env = machine.environ({"TERM": "xterm", **env})
+    return watch(installed(), *args, env=env, cwd=machine.home, columns=columns, seconds=60)
 
 
 def quiet(result: Result) -> None:
@@ -106,7 +73,7 @@ def quiet(result: Result) -> None:
     ],
 )
 def test_a_reader_that_goes_away_is_no_error_worth_a_word(pair, script):
-    result = shell(pair[1], script)
+    result = pair[1].shell(script)
     quiet(result)
     assert result.status in (0, 1, 2, 141), result
     assert result.status == 0 or "wire:" not in result.stderr, result
@@ -114,20 +81,20 @@ def test_a_reader_that_goes_away_is_no_error_worth_a_word(pair, script):
 
 @pytest.mark.parametrize("script", ["wire status 2>&1 | true", "wire tail --peek 2>&1 >/dev/null | true"])
 def test_a_warning_that_nobody_takes_is_no_error_either(pair, script):
-    quiet(shell(pair[1], script))
+    quiet(pair[1].shell(script))
 
 
 @pytest.mark.parametrize("closing", [">&-", "2>&-", ">&- 2>&-", "<&-", "<&- >&- 2>&-"])
 @pytest.mark.parametrize("command", ["log", "tail --peek --all", "status", "--help", "send mac hello", "nonsense"])
 def test_closed_streams_are_survived(pair, command, closing):
-    result = shell(pair[1], f"wire {command} {closing}")
+    result = pair[1].shell(f"wire {command} {closing}")
     quiet(result)
     assert result.status in (0, 1, 2, 4, 6, 141), result
 
 
 @pytest.mark.parametrize("command", ["log", "tail --peek --all", "status", "trust show", "log --json"])
 def test_a_full_disk_behind_the_output_fails(pair, command):
-    result = shell(pair[1], f"wire {command} >/dev/full")
+    result = pair[1].shell(f"wire {command} >/dev/full")
     quiet(result)
     assert result.status == 1, result
     assert result.stderr.startswith("wire: "), result
@@ -138,7 +105,7 @@ def test_a_sent_message_is_not_denied_because_its_id_could_not_be_printed(pair):
     """Whoever sees a failure sends again: what was stored must not look as if it had not been."""
     mac, _ = pair
     before = len((mac.wire_home / "state/hub/journal/mac/all/000001.jsonl").read_bytes()) if mac.sent else 0
-    result = shell(mac, "wire send all 'once' --idem once >/dev/full")
+    result = mac.shell("wire send all 'once' --idem once >/dev/full")
     assert result.status == 1
     again = mac.json("send", "all", "once", "--idem", "once")
     assert again["again"] is True
@@ -159,7 +126,7 @@ LOCALES = [
 
 @pytest.mark.parametrize("locale", LOCALES)
 def test_messages_are_shown_in_any_locale(pair, locale):
-    result = shell(pair[1], "wire tail --all", **locale)
+    result = pair[1].shell("wire tail --all", **locale)
     assert result.status == 0, result
     quiet(result)
     shown = result.out.decode("utf-16" if locale.get("PYTHONIOENCODING") == "utf-16" else "latin-1")
@@ -170,7 +137,7 @@ def test_messages_are_shown_in_any_locale(pair, locale):
 
 @pytest.mark.parametrize("locale", LOCALES)
 def test_json_is_utf8_in_any_locale(pair, locale):
-    result = shell(pair[1], "wire tail --all --json", **locale)
+    result = pair[1].shell("wire tail --all --json", **locale)
     assert result.status == 0, result
     assert [one["line"]["body"] for one in result.jsonl()] == TEXTS
     assert [one["line"]["subject"] for one in result.jsonl()] == ["ünïcode"] * len(TEXTS)
@@ -179,7 +146,7 @@ def test_json_is_utf8_in_any_locale(pair, locale):
 @pytest.mark.parametrize("locale", LOCALES)
 def test_an_argument_is_sent_byte_for_byte_in_any_locale(pair, locale):
     mac, _ = pair
-    result = shell(mac, "wire send spark 'grün ✓' --subject 'ünïcode' --json", **locale)
+    result = mac.shell("wire send spark 'grün ✓' --subject 'ünïcode' --json", **locale)
     assert result.status == 0, result
     sent = mac.json("show", result.jsonl()[0]["id"])
     assert sent["line"]["body"] == "grün ✓"
@@ -191,7 +158,7 @@ def test_errors_quote_strange_arguments_safely(pair):
     assert result.status == 2
     assert "\x1b" not in result.stderr
     assert "\u202e" not in result.stderr
-    result = shell(pair[0], "wire send $'\\xff\\xfe' hello")
+    result = pair[0].shell("wire send $'\\xff\\xfe' hello")
     assert result.status == 2, result
     quiet(result)
 

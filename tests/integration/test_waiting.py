@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -304,15 +303,9 @@ def test_a_monitor_speaks_json_and_only_of_what_is_wanted(team: Team) -> None:
 
 def test_a_monitor_survives_a_closed_pipe(team: Team) -> None:
     batch(team, 1)
-    piped = subprocess.run(
-        ["bash", "-c", "wire monitor | head -1"],
-        capture_output=True,
-        env=team.spark.environ(),
-        cwd=team.spark.home,
-        timeout=60,
-    )
-    assert piped.stdout.startswith(b"1 unread message for spark (mac 1)")
-    assert piped.stderr == b""
+    piped = team.spark.shell("wire monitor | head -1")
+    assert piped.stdout.startswith("1 unread message for spark (mac 1)")
+    assert piped.stderr == ""
 
 
 def test_a_monitor_with_nothing_to_say_says_nothing(team: Team) -> None:

@@ -235,6 +235,18 @@ class Machine:
             raise CommandFailed(result)
         return result
 
+    def shell(self, script: str, **env: str | None) -> Result:
+        """Run a line of shell in the machine's home; the status is that of the first command of a pipe that failed."""
+        done = subprocess.run(
+            ["bash", "-c", f"set -o pipefail; {script}"],
+            cwd=self.home,
+            env=self.environ(env),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=60,
+        )
+        return Result((script,), done.returncode, done.stdout, done.stderr, 0.0)
+
     def json(self, *args: str | Path, check: bool = True, **rest: Any) -> Any:
         """Run `wire ARGS --json` and return the one JSON value that it prints."""
         return self.wire(*args, "--json", check=check, **rest).json()

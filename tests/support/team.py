@@ -70,6 +70,16 @@ class Team:
         self.machines.append(machine)
         return machine
 
+    def two_of_three(self) -> Machine:
+        """Let `lee` join; two of three roots must sign from now on: mac's, `sam` on spark, `lea` on lee."""
+        lee = self.join("lee")
+        for machine, name in ((self.spark, "sam"), (lee, "lea")):
+            line = machine.json("keys", "root", "new", name)["line"]
+            self.mac.wire("trust", "root", "add", name, line, "--yes")
+        waits = self.mac.json("trust", "root", "threshold", "2", "--yes")["proposal"]
+        self.spark.wire("trust", "sign", waits["id"], "--yes")
+        return lee
+
     def reach_by(self, url: str) -> None:
         """Let every machine reach the remote by another URL from now on, as one that had joined by it."""
         for machine in self.machines:

@@ -1,6 +1,7 @@
 """The journal: what is appended, what a dying or failing machine leaves, and what the next holder makes of it."""
 
 import errno
+import itertools
 import os
 import shutil
 from contextlib import suppress
@@ -203,22 +204,27 @@ def kill_at(patch, number):
     return count
 
 
-def test_a_kill_before_any_step_of_a_batch_leaves_whole_lines_and_a_clean_next_send(places, tmp_path, monkeypatch):
-    send(places, BIG, BIG)
-    before = content(places)
+def kills(places, tmp_path, monkeypatch, work):
+    """Do some work with a kill before its first step, from the same start with one before its second, and so on."""
     start = tmp_path / "start"
     shutil.copytree(places.root, start)
-    number, left = 0, []
-    while True:
-        number += 1
+    for number in itertools.count(1):
         shutil.rmtree(places.root)
         shutil.copytree(start, places.root)
         with monkeypatch.context() as patch:
             count = kill_at(patch, number)
             with suppress(Killed):
-                send(places, *([BIG] * 8))
+                work()
         if count[0] < number:
-            break
+            return
+        yield number
+
+
+def test_a_kill_before_any_step_of_a_batch_leaves_whole_lines_and_a_clean_next_send(places, tmp_path, monkeypatch):
+    send(places, BIG, BIG)
+    before = content(places)
+    left = []
+    for _ in kills(places, tmp_path, monkeypatch, lambda: send(places, *([BIG] * 8))):
         whole = len(lines(places))
         left.append(whole)
         (end,) = send(places, "next", on_incident=lambda finding: pytest.fail("nothing is torn"))
@@ -643,22 +649,13 @@ def test_a_kill_between_any_two_steps_of_a_replacement_replays_as_nothing_or_as_
     old = content(places)
     theirs = MAC.lines(ends[0], 6, "theirs " + BIG)
     new = laid_out(MAC.start, [MAC.line(MAC.start, "shared"), *theirs])
-    start = tmp_path / "start"
-    shutil.copytree(places.root, start)
-    number, outcomes = 0, []
-    while True:
-        number += 1
-        shutil.rmtree(places.root)
-        shutil.copytree(start, places.root)
-        with monkeypatch.context() as patch:
-            count = kill_at(patch, number)
-            try:
-                with hold(places) as held:
-                    amend.replace_from(held, ends[0], theirs)
-            except Killed:
-                pass
-        if count[0] < number:
-            break
+    outcomes = []
+
+    def replace():
+        with hold(places) as held:
+            amend.replace_from(held, ends[0], theirs)
+
+    for number in kills(places, tmp_path, monkeypatch, replace):
         with hold(places) as held:
             journal.settle(held)
         now = content(places)
