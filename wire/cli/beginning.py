@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wire.cli.common import choosing, json_option, settings_of, wire_of
+from wire.cli.common import for_a_wire, json_option, settings_of, wire_of
 from wire.cli.console import flush, safe, say, say_json, warn
 from wire.errors import UsageError, WireError
 from wire.store.files import utc_text
@@ -81,9 +81,7 @@ def init(
 )
 @click.option("--role", type=click.Choice(["agent", "human"]), default="agent", show_default=True)
 @click.option("--no-wait", is_flag=True, help="Print the code and end; the same command later goes on.")
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def invite(ctx: click.Context, name: str, ttl: str, role: str, no_wait: bool, as_json: bool) -> None:
     """Print a code with which one machine joins as NAME, and enroll it when it comes.
 

@@ -47,6 +47,11 @@ def json_option(command: Command) -> Command:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")(command)
 
 
+def for_a_wire(command: Command) -> Command:
+    """Give a command its context, and the options `--json`, `--as` and `--wire`."""
+    return json_option(choosing(click.pass_context(command)))
+
+
 def reader_option(command: Command) -> Command:
     """Add `--reader`: whose place counts and moves."""
     return click.option("--reader", metavar="NAME", help="Whose place; else WIRE_READER, or the agent's own (tail).")(

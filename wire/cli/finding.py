@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from wire.cli.common import choosing, json_option, reader_option, wire_of
+from wire.cli.common import for_a_wire, reader_option, wire_of
 from wire.cli.console import flush, leave, say, say_json, warn
 from wire.cli.reading import ending, warn_of_strangers
 from wire.cli.shown import Printer
@@ -21,9 +21,7 @@ from wire.verbs.summing import Thread
 @click.option("--from", "senders", multiple=True, metavar="NAME", help="Only from this agent; repeatable.")
 @click.option("--type", "types", multiple=True, help="Only of this type; repeatable.")
 @click.option("--since", metavar="TIME", help="Only first seen since: 30m, 2h, 7d, or a UTC time.")
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def search(
     ctx: click.Context,
     texts: tuple[str, ...],
@@ -62,9 +60,7 @@ def search(
 @click.option("--since", metavar="TIME", default="1d", show_default=True, help="30m, 2h, 7d, or a UTC time.")
 @click.option("-n", "count", type=click.IntRange(min=1), default=40, show_default=True, help="At most so many.")
 @reader_option
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def summary(ctx: click.Context, since: str, count: int, reader: str | None, as_json: bool) -> None:
     """Show one line for each conversation in which something happened: a cheap way to catch up.
 

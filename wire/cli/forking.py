@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wire.cli.common import asking, choosing, json_option, wire_of
+from wire.cli.common import asking, for_a_wire, wire_of
 from wire.cli.console import safe, say, say_json, warn
 from wire.cli.proposing import changes_json
 
@@ -42,9 +42,7 @@ def say_fork(one: "Fork") -> None:
 @click.command("follow")
 @click.argument("checkpoint")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def follow(ctx: click.Context, checkpoint: str, yes: bool, as_json: bool) -> None:
     """Decide which of two trust documents with one number this machine follows, by its whole checkpoint.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wire.cli.common import choosing, here_of, json_option, settings_of
+from wire.cli.common import for_a_wire, here_of, json_option, settings_of
 from wire.cli.console import flush, leave, safe, say, say_json, warn
 from wire.cli.groups import Group
 from wire.errors import FAILED, IntegrityError, UsageError, WireError
@@ -51,9 +51,7 @@ def _scoped(command: Callable[..., Any]) -> Callable[..., Any]:
     "--script", is_flag=True, help="pre-receive: only print it, for a host that has a place of its own for it."
 )
 @_scoped
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def install(
     ctx: click.Context,
     kind: str,
@@ -109,9 +107,7 @@ def install(
 @hooks.command()
 @click.argument("kind", type=_KIND)
 @_scoped
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def uninstall(ctx: click.Context, kind: str, project: str | None, user: bool, repo: str | None, as_json: bool) -> None:
     """Take out what an install put in, and nothing else."""
     if kind == "pre-receive":
@@ -226,9 +222,7 @@ def _tell_installed(
 
 
 @hooks.command()
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def status(ctx: click.Context, as_json: bool) -> None:
     """Say whether git runs wire's hook in the clone; exit 1 where it does not."""
     from wire.hooks import githook

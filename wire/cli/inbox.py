@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from wire.api import Wire
-from wire.cli.common import choosing, json_option, reader_option, wire_of
+from wire.cli.common import for_a_wire, reader_option, wire_of
 from wire.cli.console import flush, hand_over, leave, safe, say, say_json, warn
 from wire.cli.reading import ending, warn_of_strangers
 from wire.cli.shown import Printer, health_json
@@ -21,9 +21,7 @@ from wire.verbs.render import age_of, asked, closed, facts, quoted, said, wants_
 @click.option("--full", is_flag=True, help="The messages' texts, too, as far as they fit into some 5,000 tokens.")
 @click.option("-n", "limit", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")
 @reader_option
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def inbox(
     ctx: click.Context, senders: tuple[str, ...], full: bool, limit: int, reader: str | None, as_json: bool
 ) -> None:
@@ -55,9 +53,7 @@ def inbox(
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
 @click.option("--peek", is_flag=True, help="Leave them unread.")
 @reader_option
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def read(ctx: click.Context, ids: tuple[str, ...], peek: bool, reader: str | None, as_json: bool) -> None:
     """Show messages with their whole texts; then they are no longer unread.
 

@@ -6,7 +6,7 @@ import time
 
 import click
 
-from wire.cli.common import choosing, here_of, json_option
+from wire.cli.common import for_a_wire, here_of
 from wire.cli.console import flush, leave, safe, say, say_json
 from wire.cli.groups import Group
 from wire.errors import DONE, FAILED, UsageError, WireError
@@ -20,9 +20,7 @@ def notify() -> None:
 
 @notify.command("test")
 @click.argument("agent", required=False)
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def test(ctx: click.Context, agent: str | None, as_json: bool) -> None:
     """Send one notification to a local agent through each configured way, to the end.
 
@@ -64,9 +62,7 @@ def test(ctx: click.Context, agent: str | None, as_json: bool) -> None:
 
 
 @notify.command("status")
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def status(ctx: click.Context, as_json: bool) -> None:
     """Say what was delivered and is not yet surfaced, and why; exit 1 where there is any."""
     from wire.store import surfaces

@@ -2,7 +2,7 @@
 
 import click
 
-from wire.cli.common import choosing, json_option, wire_of
+from wire.cli.common import for_a_wire, wire_of
 from wire.cli.console import flush, leave, say, say_json, warn
 from wire.daemon.report import Report
 from wire.daemon.status import LOCKED
@@ -10,27 +10,21 @@ from wire.errors import DONE, IDENTITY, INTEGRITY
 
 
 @click.command()
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def sync(ctx: click.Context, as_json: bool) -> None:
     """Fetch, verify and push once, now."""
     _tell(wire_of(ctx).sync(), as_json)
 
 
 @click.command()
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def heal(ctx: click.Context, as_json: bool) -> None:
     """Put back every accepted line that the remote lacks; nothing is ever removed by it."""
     _tell(wire_of(ctx).heal(), as_json)
 
 
 @click.command()
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def repair(ctx: click.Context, as_json: bool) -> None:
     """Make the clone's repository anew when git's own files are damaged; no accepted line is given up."""
     done = wire_of(ctx).repair()

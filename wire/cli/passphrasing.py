@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from wire.cli.common import choosing, json_option, wire_of
+from wire.cli.common import for_a_wire, wire_of
 from wire.cli.console import say, say_json, warn
 from wire.errors import UsageError
 
@@ -15,9 +15,7 @@ _INPUT_MAX = 8_192
 @click.option("--root", is_flag=True, help="The root key of this machine in place of an agent's.")
 @click.option("--remove", is_flag=True, help="Let the key need none.")
 @click.option("--stdin", "by_stdin", is_flag=True, help="Read from standard input, see above.")
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def passphrase(ctx: click.Context, root: bool, remove: bool, by_stdin: bool, as_json: bool) -> None:
     """Put a key of this machine under a passphrase, change it, or take it away.
 

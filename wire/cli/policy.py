@@ -2,7 +2,7 @@
 
 import click
 
-from wire.cli.common import choosing, json_option, wire_of
+from wire.cli.common import for_a_wire, wire_of
 from wire.cli.console import say, say_json
 from wire.cli.proposing import agreed, decided
 
@@ -15,9 +15,7 @@ _MEANS = {
 @click.command("policy")
 @click.option("--encrypt", type=click.Choice(("required", "optional")), help="Whether every message is sealed.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def policy(ctx: click.Context, encrypt: str | None, yes: bool, as_json: bool) -> None:
     """Show what the wire asks of everybody who sends, or change it: a new trust version, or a proposal of one.
 

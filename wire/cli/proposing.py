@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wire.cli.common import asking, choosing, json_option, wire_of
+from wire.cli.common import asking, for_a_wire, wire_of
 from wire.cli.console import flush, leave, safe, say, say_json, warn
 from wire.errors import UsageError
 
@@ -54,9 +54,7 @@ def say_proposed(one: "Pending") -> None:
 
 
 @click.command("pending")
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def pending(ctx: click.Context, as_json: bool) -> None:
     """List the changes of the trust that wait for signatures, and what each would do."""
     from wire.cli.forking import fork_json, say_fork
@@ -89,9 +87,7 @@ def pending(ctx: click.Context, as_json: bool) -> None:
 @click.command("sign")
 @click.argument("proposal", required=False, metavar="[ID]")
 @click.option("--yes", is_flag=True, help="Do not ask; the ID has to be named.")
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def sign(ctx: click.Context, proposal: str | None, yes: bool, as_json: bool) -> None:
     """Sign a change of the trust with this machine's root key; who signs last puts it in force.
 
@@ -114,9 +110,7 @@ def sign(ctx: click.Context, proposal: str | None, yes: bool, as_json: bool) -> 
 @click.option("--ttl", default="14d", show_default=True, metavar="TIME", help="How long it is open: 24h, 14d.")
 @click.option("--beside", is_flag=True, help="Also while another proposal is open, of which one will be in vain.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def propose(
     ctx: click.Context,
     document: str | None,

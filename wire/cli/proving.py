@@ -6,7 +6,7 @@ import sys
 import click
 
 from wire.checking import verify_file, verify_repository
-from wire.cli.common import choosing, json_option, wire_of
+from wire.cli.common import for_a_wire, wire_of
 from wire.cli.console import flush, is_terminal, leave, safe, say, say_json, styled, write
 from wire.errors import DONE, FAILED, INTEGRITY, StoreError, UsageError
 from wire.keys.exhibits import BUNDLE_MAX
@@ -21,9 +21,7 @@ from wire.verbs.outside import FileChecked, RepositoryChecked
 @click.option("--branch", metavar="NAME", help="The repository's branch; found when omitted.")
 @click.option("--full", is_flag=True, help="Check every signature, on all cores, and not only hashes and links.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Processes; the number of cores when omitted.")
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def verify(
     ctx: click.Context,
     file: str | None,
@@ -61,9 +59,7 @@ def verify(
 @click.command()
 @click.argument("incident")
 @click.option("-o", "--output", metavar="FILE", help="Where to write it; standard output when omitted.")
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def evidence(ctx: click.Context, incident: str, output: str | None, as_json: bool) -> None:
     """Write what proves an incident, for somebody who checks it with `wire verify FILE --trust CHECKPOINT`.
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager, nullcontext
 import click
 
 from wire.api import Wire
-from wire.cli.common import choosing, json_option, reader_option, wire_of
+from wire.cli.common import for_a_wire, reader_option, wire_of
 from wire.cli.console import flush, hand_over, leave, reader_gone, warn
 from wire.cli.shown import Printer
 from wire.errors import DONE, INTEGRITY, REMOTE
@@ -32,9 +32,7 @@ _TICK_SECONDS = 5.0
 @click.option("--since", metavar="TIME", help="Only first seen since: 30m, 2h, 7d, or a UTC time.")
 @click.option("--peek", is_flag=True, help="Leave the cursor where it is.")
 @reader_option
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def tail(
     ctx: click.Context,
     senders: tuple[str, ...],
@@ -119,9 +117,7 @@ def tail(
 
 @click.command()
 @click.argument("message_id", metavar="ID")
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def show(ctx: click.Context, message_id: str, as_json: bool) -> None:
     """Show one message with everything known about it."""
     wire = wire_of(ctx)
@@ -132,9 +128,7 @@ def show(ctx: click.Context, message_id: str, as_json: bool) -> None:
 @click.option("-n", "count", type=click.IntRange(min=1), default=50, show_default=True, help="How many messages.")
 @click.option("--channel", "channels", multiple=True, metavar="FROM/TO", help="Only this channel; repeatable.")
 @click.option("--by-commit", is_flag=True, help="In the order in which commits brought them here: the host's word.")
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def log(ctx: click.Context, count: int, channels: tuple[str, ...], by_commit: bool, as_json: bool) -> None:
     """Show the last messages of the whole wire, in causal order: the same on every machine."""
     wire, printer = wire_of(ctx), Printer(as_json)
@@ -145,9 +139,7 @@ def log(ctx: click.Context, count: int, channels: tuple[str, ...], by_commit: bo
 
 @click.command()
 @click.argument("message_id", metavar="ID")
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def thread(ctx: click.Context, message_id: str, as_json: bool) -> None:
     """Show one conversation."""
     wire, printer = wire_of(ctx), Printer(as_json)

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from wire.api import Wire
-from wire.cli.common import choosing, json_option, wire_of
+from wire.cli.common import for_a_wire, wire_of
 from wire.cli.console import flush, say, say_json, styled, warn
 from wire.errors import WireError
 from wire.protocol.encoding import seconds_of
@@ -28,9 +28,7 @@ _LISTED = 10
 @click.option("--unread", is_flag=True, help="Only what some recipient is not proved to have read.")
 @click.option("--unacked", is_flag=True, help="Only what some recipient did not answer.")
 @click.option("-n", "count", type=click.IntRange(min=1), default=COUNT, show_default=True, help="How many messages.")
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def sent(ctx: click.Context, to: str | None, unread: bool, unacked: bool, count: int, as_json: bool) -> None:
     """Show the last messages of this agent and how far each came, to everybody or TO one.
 
@@ -53,9 +51,7 @@ def sent(ctx: click.Context, to: str | None, unread: bool, unacked: bool, count:
 
 
 @click.command()
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def agents(ctx: click.Context, as_json: bool) -> None:
     """Show everybody on the wire: role, state, when last heard of, unread messages and open requests each way.
 
@@ -76,9 +72,7 @@ def agents(ctx: click.Context, as_json: bool) -> None:
 @click.argument("state", required=False, type=click.Choice(AGENT_STATES))
 @click.argument("note", required=False)
 @click.option("--eta", metavar="TIME", help="Until when: 30m, 2h, or a UTC time.")
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def state(ctx: click.Context, state: str | None, note: str | None, eta: str | None, as_json: bool) -> None:
     """Say how this agent stands, for the others to see; without STATE, show what it says."""
     wire = wire_of(ctx)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wire.cli.common import asking, choosing, json_option, wire_of
+from wire.cli.common import asking, for_a_wire, wire_of
 from wire.cli.console import flush, leave, safe, say, say_json, warn
 from wire.cli.proposing import say_proposed, with_proposal
 from wire.errors import UsageError
@@ -17,9 +17,7 @@ _SHOWN = 100
 
 
 @click.command("rotate")
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def rotate(ctx: click.Context, as_json: bool) -> None:
     """Give an agent of this machine a fresh key; sending goes on meanwhile, also offline.
 
@@ -51,9 +49,7 @@ def rotate(ctx: click.Context, as_json: bool) -> None:
 @click.argument("ids", nargs=-1, metavar="[ID]…")
 @click.option("--all", "everything", is_flag=True, help="All of them but those that came from the remote.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def reissue(ctx: click.Context, ids: tuple[str, ...], everything: bool, yes: bool, as_json: bool) -> None:
     """List what an agent had sent and lost with a revoked key, or send it again, word for word.
 
@@ -93,9 +89,7 @@ def reissue(ctx: click.Context, ids: tuple[str, ...], everything: bool, yes: boo
 @click.option("--at", multiple=True, metavar="ID", help="The last line of a channel that counts, as mac/spark/42.")
 @click.option("--beside", is_flag=True, help="Also while another proposal is open, of which one will be in vain.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def revoke(
     ctx: click.Context,
     name: str,

@@ -2,7 +2,7 @@
 
 import click
 
-from wire.cli.common import choosing, json_option, wire_of
+from wire.cli.common import for_a_wire, wire_of
 from wire.cli.console import flush, leave, safe, say, say_json, warn
 from wire.cli.groups import Group
 
@@ -16,9 +16,7 @@ def remote() -> None:
 
 @remote.command()
 @click.option("--kind", type=click.Choice(_KINDS), help="What host it is on, where its name does not tell.")
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def check(ctx: click.Context, kind: str | None, as_json: bool) -> None:
     """Say what the remote is known to enforce, and how the rest is switched on; nothing is tried or changed.
 

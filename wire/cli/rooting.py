@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wire.cli.common import choosing, json_option, wire_of
+from wire.cli.common import for_a_wire, wire_of
 from wire.cli.console import say, say_json, warn
 from wire.cli.groups import Group
 from wire.cli.proposing import agreed, decided
@@ -30,9 +30,7 @@ def root() -> None:
 @click.argument("name")
 @click.argument("line", metavar="LINE")
 @_YES
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def add(ctx: click.Context, name: str, line: str, yes: bool, as_json: bool) -> None:
     """Add a root, whose key was made with `wire keys root new NAME` on its holder's machine; LINE is what that printed.
 
@@ -47,9 +45,7 @@ def add(ctx: click.Context, name: str, line: str, yes: bool, as_json: bool) -> N
 @click.argument("wanted", metavar="NAME|FINGERPRINT")
 @click.option("--beside", is_flag=True, help="Also while another proposal is open, such as one of that root's.")
 @_YES
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def remove(ctx: click.Context, wanted: str, beside: bool, yes: bool, as_json: bool) -> None:
     """Take a root off; never below the number that must sign."""
     done = _trust(ctx).remove_root(wanted, beside=beside, confirm=agreed(yes=yes, as_json=as_json))
@@ -59,9 +55,7 @@ def remove(ctx: click.Context, wanted: str, beside: bool, yes: bool, as_json: bo
 @root.command("threshold")
 @click.argument("count", type=click.IntRange(min=1))
 @_YES
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def threshold(ctx: click.Context, count: int, yes: bool, as_json: bool) -> None:
     """Set how many roots must sign a change of the trust."""
     decided(_trust(ctx).set_threshold(count, confirm=agreed(yes=yes, as_json=as_json)), as_json=as_json)
@@ -74,9 +68,7 @@ def key_root() -> None:
 
 @key_root.command("new")
 @click.argument("name")
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def new(ctx: click.Context, name: str, as_json: bool) -> None:
     """Make a root key on this machine, and print the line that somebody who is a root needs to add it.
 

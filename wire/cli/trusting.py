@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wire.cli.common import choosing, json_option, wire_of
+from wire.cli.common import for_a_wire, wire_of
 from wire.cli.console import flush, leave, safe, say, say_json, warn
 from wire.cli.forking import follow, fork_json, say_fork
 from wire.cli.groups import Group
@@ -28,9 +28,7 @@ def trust() -> None:
 
 
 @trust.command("show")
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def show(ctx: click.Context, as_json: bool) -> None:
     """Show the trust in force: the checkpoint to give to others, agents, keys and groups."""
     from wire.governing import Trust
@@ -80,9 +78,7 @@ def show(ctx: click.Context, as_json: bool) -> None:
 
 
 @trust.command("requests")
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def requests(ctx: click.Context, as_json: bool) -> None:
     """List who asks to join, and which agents ask for another key."""
     found = wire_of(ctx).requests()
@@ -123,9 +119,7 @@ def requests(ctx: click.Context, as_json: bool) -> None:
 @click.argument("fingerprint", nargs=-1, metavar="[SHA256:…|WORDS…]")
 @click.option("--fingerprint", "option", metavar="SHA256:…", help="The same as behind the name.")
 @click.option("--beside", is_flag=True, help="Also while another proposal is open, of which one will be in vain.")
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def approve(
     ctx: click.Context, name: str, fingerprint: tuple[str, ...], option: str | None, beside: bool, as_json: bool
 ) -> None:
@@ -166,9 +160,7 @@ for command in (revoke, pending, sign, propose, root, policy, follow):
 
 @trust.command("repin")
 @click.option("--checkpoint", required=True, metavar="CHECKPOINT", help="From a person of the wire: 3:SHA256:…")
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def repin(ctx: click.Context, checkpoint: str, as_json: bool) -> None:
     """Rebuild a pin or trust folder that was lost or damaged, from a checkpoint that a person gives.
 
@@ -196,9 +188,7 @@ keys.add_command(passphrase)
 
 
 @keys.command("list")
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def list_keys(ctx: click.Context, as_json: bool) -> None:
     """List this machine's keys."""
     for kind, name, shown, path, locked in wire_of(ctx).local_keys():
@@ -210,9 +200,7 @@ def list_keys(ctx: click.Context, as_json: bool) -> None:
 
 @keys.command("show")
 @click.argument("name", required=False)
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def show_key(ctx: click.Context, name: str | None, as_json: bool) -> None:
     """Show one of this machine's keys, and whether the wire trusts it."""
     wire = wire_of(ctx)
@@ -268,9 +256,7 @@ def list_groups(ctx: click.Context, as_json: bool) -> None:
 @group.command("set")
 @click.argument("name")
 @click.argument("members", nargs=-1, required=True)
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def set_members(ctx: click.Context, name: str, members: tuple[str, ...], as_json: bool) -> None:
     """Set who belongs to a group; a message to it goes to those who belong when it is sent."""
     done = wire_of(ctx).set_group(name, members)

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from wire.cli.common import choosing, json_option, reader_option, wire_of
+from wire.cli.common import for_a_wire, reader_option, wire_of
 from wire.cli.console import flush, hand_over, leave, say, say_json
 from wire.cli.reading import ending, waiting, warn_of_strangers
 from wire.cli.shown import Printer
@@ -34,9 +34,7 @@ def _filter_options(command: Any) -> Any:
 @click.option("-n", "limit", type=click.IntRange(1, 100), default=20, show_default=True, help="At most so many.")
 @click.option("--peek", is_flag=True, help="Leave them unread.")
 @reader_option
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def wait(
     ctx: click.Context,
     senders: tuple[str, ...],
@@ -89,9 +87,7 @@ def wait(
 @click.command()
 @_filter_options
 @reader_option
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def monitor(
     ctx: click.Context,
     senders: tuple[str, ...],

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from wire.api import Wire
-from wire.cli.common import choosing, here_of, json_option, settings_of, wire_of
+from wire.cli.common import choosing, for_a_wire, here_of, settings_of, wire_of
 from wire.cli.console import flush, leave, safe, say, say_json, styled, warn
 from wire.cli.groups import Group
 from wire.cli.receipts import peers_json, print_peers
@@ -24,9 +24,7 @@ from wire.verbs.render import age
 
 
 @click.command()
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def status(ctx: click.Context, as_json: bool) -> None:
     """Show how each wire stands; exit 0 only when everything is well."""
     settings = settings_of(ctx)
@@ -62,9 +60,7 @@ def status(ctx: click.Context, as_json: bool) -> None:
 
 @click.group(cls=Group, invoke_without_command=True)
 @click.option("--all", "everything", is_flag=True, help="Resolved ones, too.")
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def incidents(ctx: click.Context, everything: bool, as_json: bool) -> None:
     """List what went wrong; a repeat is counted, never listed twice."""
     if ctx.invoked_subcommand is not None:
@@ -86,9 +82,7 @@ def incidents(ctx: click.Context, everything: bool, as_json: bool) -> None:
 
 @incidents.command("show")
 @click.argument("incident")
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def show(ctx: click.Context, incident: str, as_json: bool) -> None:
     """Show one incident with its evidence and the next step."""
     one = store.get(here_of(ctx).places.incidents_dir, incident)
