@@ -21,7 +21,7 @@ from wire.protocol.codes import Code
 from wire.store import incidents
 from wire.store.evidence import bounded
 from wire.store.files import locked
-from wire.store.incident_codes import CHANNEL, CODES, INTEGRITY_CODES, NOTHING, OPERATIONAL_CODES, WAITS, WIRE
+from wire.store.incident_codes import CODES, INTEGRITY_CODES, OPERATIONAL_CODES
 from wire.store.incidents import Incident
 
 RAISERS = size(6, 50, "processes raising one incident at once")
@@ -48,11 +48,6 @@ def test_every_code_of_the_protocol_is_about_bytes_that_do_not_hold() -> None:
     assert {str(code) for code in Code} == INTEGRITY_CODES
     assert INTEGRITY_CODES.isdisjoint(OPERATIONAL_CODES)
     assert set(CODES) == INTEGRITY_CODES | OPERATIONAL_CODES
-
-
-def test_what_freezes_is_the_table_of_the_protocol() -> None:
-    frozen = {code: info.freezes for code, info in CODES.items() if info.freezes != NOTHING}
-    assert frozen == {"FORK": CHANNEL, "CLONED": CHANNEL, "PREFIX": WAITS, "GAP": WAITS, "FORCED": WIRE}
 
 
 def test_every_next_step_can_be_filled_in_and_says_something() -> None:
