@@ -15,6 +15,7 @@ from wire.errors import Busy, DiskFull, StoreError, UsageError
 from wire.protocol.chain import SEGMENT_MAX, Position
 from wire.store import amend, incidents, journal, segments, sent
 from wire.store.files import locked
+from wire.store.held import PLAN
 from wire.store.paths import WirePlaces
 
 CHANNEL = "mac/spark"
@@ -689,7 +690,7 @@ def test_a_kill_while_a_replacement_is_finished_leaves_it_to_the_next(places, mo
 
 def test_a_plan_that_does_not_hold_is_moved_aside_and_said(places):
     send(places, "one")
-    plan = Path(places.journal_of(CHANNEL)) / journal.PLAN
+    plan = Path(places.journal_of(CHANNEL)) / PLAN
     plan.write_bytes(b'{"v":1,"position":[0,"",1,0],"length":3,"sha256":"00"}\nabc')
     with pytest.raises(StoreError) as caught:
         send(places, "two")

@@ -28,7 +28,7 @@ from wire.protocol.chain import SEGMENT_MAX, Position, lines_of
 from wire.protocol.line import head, parse
 from wire.store import sent as record
 from wire.store.files import atomic_write, fsync_folder, move_aside, private_folder, read_bytes, store_error
-from wire.store.journal import PLAN, Held, clean
+from wire.store.held import PLAN, Held, clean
 from wire.store.segments import (
     Kept,
     Residue,
