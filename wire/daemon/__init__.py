@@ -5,7 +5,7 @@ A cycle, which works the same by `wire sync` and in the daemon:
     shape       what a path below `_coordination/` is                               (pure)
     accepted    the accepted bytes, kept as a commit of our own
     judged      what goes into the verifier and what comes out                      (data)
-    verify      the steps of PROTOCOL.md over one tip; truststeps and history are parts of it
+    verify      the steps of PROTOCOL.md over one tip; truststeps, contents and history are parts of it
     collect     our own new lines: from the journal, and appended by hand in the clone
     publish     our commit on the incoming tip                                      (pure but for one diff)
     views       the clone's files, and what no longer counts

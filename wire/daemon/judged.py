@@ -77,6 +77,12 @@ class Judged:
     changes: Sequence[Change] = ()
 
 
+def end_of(before: Before, judged: Judged, channel: str) -> Position:
+    """Return the accepted end of a channel, as far as the tip was judged."""
+    start = Position.start(judged.chain.wire, channel)
+    return judged.ends.get(channel) or before.ends.get(channel) or start
+
+
 def forks_in_force(forks: Mapping[str, str], chain: Chain) -> dict[str, str]:
     """Return the forks that are not over.
 
