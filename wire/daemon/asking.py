@@ -16,12 +16,21 @@ REQUEST_BYTES = 1 << 20
 """Bytes beyond which nothing that stands there is read."""
 
 
-def ask(site: Site, file_name: str, raw: bytes, message: str, is_there: Callable[[bytes], bool]) -> bool:
+def ask(
+    site: Site,
+    file_name: str,
+    raw: bytes,
+    message: str,
+    is_there: Callable[[bytes], bool],
+    *,
+    what: str = "the request",
+) -> bool:
     """Push a request unless it stands at the remote's tip already; return whether it was pushed now.
 
     Args:
         file_name: below `requests/`.
         is_there: told what stands in that file; somebody may have put something else in its place.
+        what: it is, for people.
 
     Raises:
         RemoteError, GitFailed: the remote cannot be reached, or refused it.
@@ -41,7 +50,7 @@ def ask(site: Site, file_name: str, raw: bytes, message: str, is_there: Callable
         if result.status in ("ok", "up-to-date"):
             return True
         if result.status == "rejected":
-            raise RemoteError(f"the remote refused the request: {result.reason}", kind="rejected")
+            raise RemoteError(f"the remote refused {what}: {result.reason}", kind="rejected")
         reason = result.reason
     raise RemoteError(f"others pushed first {RACES} times in a row ({reason}); run the same command again", kind="race")
 

@@ -4,12 +4,13 @@ from dataclasses import dataclass
 
 from wire.daemon import cycle
 from wire.daemon.accepted import BLOB_MAX
-from wire.daemon.shape import FILE_MODE, Kind, Shape, classify, request_path
-from wire.daemon.site import INCOMING_REF, OUTGOING_REF, Site
+from wire.daemon.asking import ask
+from wire.daemon.shape import Kind, Shape, classify
+from wire.daemon.site import INCOMING_REF, Site
 from wire.daemon.stamp import stamp
 from wire.daemon.truststeps import GROUP, TRUST_KINDS
-from wire.errors import RemoteError, TrustError, UsageError
-from wire.gitio import Git, Put, redact_url, told_url
+from wire.errors import TrustError, UsageError
+from wire.gitio import Git, redact_url, told_url
 from wire.keys import invitations, requests
 from wire.keys.answered import is_free
 from wire.keys.invitations import Invitation
@@ -36,8 +37,6 @@ from wire.store import config as configs
 from wire.store.config import WireConfig
 from wire.store.files import utc_now
 from wire.store.paths import Settings, WirePlaces
-
-_RACES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,46 +209,20 @@ def _check_tip(site: Site, invitation: Invitation) -> None:
 
 def _ask(site: Site, chain: Chain, signer: Signer, agent: str, role: str, invitation: Invitation | None) -> None:
     """Push a request to join, unless it is there already."""
-    path = request_path(requests.file_name(agent, signer.key_id)).encode()
+    name = requests.file_name(agent, signer.key_id)
     proof = invitations.mac(invitation, signer.public) if invitation is not None else None
     known = chain.newest.agents.get(agent)
     role = known.role if known is not None else role
     raw = requests.make(signer, wire=chain.wire, name=agent, role=role, created=utc_now(), mac=proof)
-    pin = site.pin()
-    reason = ""
-    for _ in range(_RACES):
-        site.git.fetch(pin.remote, [f"+refs/heads/{pin.branch}:{INCOMING_REF}"], max_bytes=FETCH_MAX_BYTES)
-        tip = site.git.resolve(INCOMING_REF)
-        if tip is None or _asked(site, chain, tip, path, proof):
-            return
-        commit = site.git.write_commit(
-            OUTGOING_REF,
-            base=tip,
-            parents=[tip],
-            message=f"{agent}: asks to join",
-            changes=[Put(path, data=raw)],
-        )
-        result = site.git.push(pin.remote, f"{commit}:refs/heads/{pin.branch}")
-        if result.status in ("ok", "up-to-date"):
-            return
-        if result.status == "rejected":
-            raise RemoteError(f"the remote refused the request to join: {result.reason}", kind="rejected")
-        reason = result.reason
-    raise RemoteError(
-        f"others pushed first {_RACES} times in a row ({reason}); run the same command again", kind="race"
-    )
 
-
-def _asked(site: Site, chain: Chain, tip: str, path: bytes, proof: bytes | None) -> bool:
-    """Return whether our request stands at a tip, and is one: somebody may have put something else in its place."""
-    oids = [e.oid for e in site.git.entries(tip, "_coordination/requests") if e.path == path and e.mode == FILE_MODE]
-    blobs = site.git.blobs(oids, max_size=requests.REQUEST_MAX) if oids else {}
-    name = path.rpartition(b"/")[2].decode("ascii")
-    try:
-        found = requests.parse(next(iter(blobs.values()), None) or b"", wire=chain.wire, file_name=name)
+    def is_there(held: bytes) -> bool:
+        try:
+            found = requests.parse(held, wire=chain.wire, file_name=name)
+        except TrustError:
+            return False
         return proof is None or found.mac == proof
-    except TrustError:
-        return False
+
+    ask(site, name, raw, f"{agent}: asks to join", is_there, what="the request to join")
 
 
 def not_the_checkpoint(chain: Chain, version: int, checkpoint: str) -> TrustError:
