@@ -6,12 +6,11 @@ It changes nothing but that file, and goes on the tip as it is fetched, judged o
 from collections.abc import Callable
 
 from wire.daemon.shape import FILE_MODE, request_path
-from wire.daemon.site import INCOMING_REF, OUTGOING_REF, Site
+from wire.daemon.site import FETCH_MAX_BYTES, INCOMING_REF, OUTGOING_REF, Site
 from wire.errors import RemoteError
 from wire.gitio import Put
 
 RACES = 8
-FETCH_MAX_BYTES = 512 * 1024 * 1024
 REQUEST_BYTES = 1 << 20
 """Bytes beyond which nothing that stands there is read."""
 

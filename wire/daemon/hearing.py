@@ -21,7 +21,7 @@ from wire.daemon.accepted import Accepted
 from wire.daemon.findings import Finding
 from wire.daemon.heard import Refused, contradictions, judge, judge_own
 from wire.daemon.ledger import FILE, HEARD, Ledger
-from wire.daemon.site import INCOMING_REF, Site
+from wire.daemon.site import FETCH_MAX_BYTES, INCOMING_REF, Site
 from wire.gitio import REPLACEABLE, GitFailed, Kind, RefUpdate, file_in, refs_below
 from wire.keys.trust import ACTIVE, Chain
 from wire.protocol.encoding import sha256_hex
@@ -29,8 +29,6 @@ from wire.protocol.presence import PRESENCE_MAX, Presence, parse
 from wire.store import incidents, presences
 from wire.store.pin import Pin
 
-FETCH_MAX_BYTES = 512 * 1024 * 1024
-"""Bytes of a fetch of the branch."""
 BOTH_MAX_BYTES = 16 * 1024 * 1024
 """Bytes of a fetch that brings presences too, once the wire is known."""
 NAMES_MAX = 256

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from wire.daemon.accepted import BLOB_MAX, Accepted, Blobs
 from wire.daemon.findings import WIRE, Finding, raise_all
 from wire.daemon.shape import segment_path
-from wire.daemon.site import INCOMING_REF, Site
+from wire.daemon.site import FETCH_MAX_BYTES, INCOMING_REF, Site
 from wire.gitio import Git, GitFailed
 from wire.protocol.chain import Position
 from wire.store import journal, reading
@@ -23,8 +23,6 @@ from wire.store.files import fsync_folder, private_folder, utc_now
 from wire.store.paths import WirePlaces
 from wire.store.pin import Pin, replace
 from wire.store.reading import CloneSource, Source
-
-FETCH_MAX_BYTES = 512 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,8 @@ from wire.store.pin import Names, Pin, replace
 VERIFIED_REF = "refs/wire/verified"
 INCOMING_REF = "refs/wire/incoming"
 OUTGOING_REF = "refs/wire/outgoing"
+FETCH_MAX_BYTES = 512 * 1024 * 1024
+"""Bytes of a fetch of the branch."""
 CYCLE_LOCK_SECONDS = 180.0
 GIT_SECONDS = 120.0
 """How long one git child may take unless `cadence.timeout` or `WIRE_GIT_TIMEOUT` says otherwise."""

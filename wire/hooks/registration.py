@@ -10,15 +10,14 @@ The rules for files are those of `wire.hooks.settingsfile`; Codex's is TOML, who
 
 import json
 import os
-import stat
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from wire.errors import Corrupt, UsageError
+from wire.errors import UsageError
 from wire.hooks.installer import Report, Scope, State
-from wire.hooks.settingsfile import BACKUP, indent_of
-from wire.store.files import atomic_write, read_bytes, store_error
+from wire.hooks.settingsfile import BACKUP, indent_of, malformed, replace
+from wire.store.files import read_bytes
 
 NAME = "wire"
 RUNTIMES = ("claude-code", "codex", "gemini", "opencode", "cursor")
@@ -159,7 +158,7 @@ def _changed(entry: Any, where: Listed) -> dict[str, Any]:
 def _servers(where: Listed, settings: Mapping[str, Any]) -> Mapping[str, Any]:
     servers = settings.get(where.member, {})
     if not isinstance(servers, Mapping):
-        raise _malformed(where.path, f"`{where.member}` is no table of servers")
+        raise malformed(where.path, f"`{where.member}` is no table of servers")
     return servers
 
 
@@ -184,9 +183,9 @@ def _read(path: str) -> Any:
             return tomlkit.parse(text)
         found = json.loads(text) if text.strip() else {}
     except (ValueError, RecursionError) as error:
-        raise _malformed(path, f"not plain {'TOML' if _is_toml(path) else 'JSON'}: {error}") from None
+        raise malformed(path, f"not plain {'TOML' if _is_toml(path) else 'JSON'}: {error}") from None
     if not isinstance(found, dict):
-        raise _malformed(path, "an object was expected at the top")
+        raise malformed(path, "an object was expected at the top")
     return found
 
 
@@ -209,19 +208,4 @@ def _change(where: Listed, *, put: bool) -> None:
         text = tomlkit.dumps(settings)
     else:
         text = json.dumps(settings, ensure_ascii=False, indent=indent_of(data or b"")) + "\n"
-    try:
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        mode = stat.S_IMODE(os.stat(target).st_mode) if data is not None else 0o600
-    except OSError as error:
-        raise store_error(error, "write", target) from error
-    if data is not None and not os.path.lexists(target + BACKUP):
-        atomic_write(target + BACKUP, data, mode=mode)
-    atomic_write(target, text.encode("utf-8", "surrogatepass"), mode=mode)
-
-
-def _malformed(path: str, why: str) -> Corrupt:
-    return Corrupt(
-        f"{path}: {why}; it was left as it is",
-        reason="settings-malformed",
-        next_step="mend the file with an editor, then install again",
-    )
+    replace(target, data, text, keep=not os.path.lexists(target + BACKUP))

@@ -34,15 +34,15 @@ def read(path: str) -> dict[str, Any]:
     try:
         found = json.loads(data.decode("utf-8"), object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
-        raise _malformed(path, f"not plain JSON: {error}") from None
+        raise malformed(path, f"not plain JSON: {error}") from None
     if not isinstance(found, dict):
-        raise _malformed(path, "an object was expected at the top")
+        raise malformed(path, "an object was expected at the top")
     hooks = found.get(_HOOKS, {})
     if not isinstance(hooks, dict):
-        raise _malformed(path, "`hooks` is not an object")
+        raise malformed(path, "`hooks` is not an object")
     for event, groups in hooks.items():
         if not isinstance(groups, list):
-            raise _malformed(path, f"`hooks.{event[:64]}` is not a list")
+            raise malformed(path, f"`hooks.{event[:64]}` is not a list")
     return found
 
 
@@ -89,18 +89,25 @@ def write(path: str, before: Mapping[str, Any], after: Mapping[str, Any], runtim
     data = read_bytes(path)
     if before == after and data is not None:
         return False
-    target = os.path.realpath(path)
+    text = json.dumps(after, ensure_ascii=False, indent=indent_of(data or b"")) + "\n"
+    replace(os.path.realpath(path), data, text, keep=not any(True for _ in ours(before, runtime)))
+    return True
+
+
+def replace(target: str, before: bytes | None, text: str, *, keep: bool) -> None:
+    """Write a settings file with the mode that it had; with `keep`, what was there stays beside it.
+
+    Raises:
+        StoreError, DiskFull: it is as it was.
+    """
     try:
         os.makedirs(os.path.dirname(target), exist_ok=True)
-        mode = stat.S_IMODE(os.stat(target).st_mode) if data is not None else 0o600
+        mode = stat.S_IMODE(os.stat(target).st_mode) if before is not None else 0o600
     except OSError as error:
         raise store_error(error, "write", target) from error
-    if data is not None and not any(True for _ in ours(before, runtime)):
-        atomic_write(target + BACKUP, data, mode=mode)
-    indent = indent_of(data or b"")
-    text = json.dumps(after, ensure_ascii=False, indent=indent) + "\n"
+    if before is not None and keep:
+        atomic_write(target + BACKUP, before, mode=mode)
     atomic_write(target, text.encode("utf-8", "surrogatepass"), mode=mode)
-    return True
 
 
 def _less(group: Any, runtime: str) -> Any:
@@ -134,7 +141,8 @@ def indent_of(data: bytes) -> int | str:
     return 2
 
 
-def _malformed(path: str, why: str) -> Corrupt:
+def malformed(path: str, why: str) -> Corrupt:
+    """Return the error for a settings file that is not understood."""
     return Corrupt(
         f"{path}: {why}; it was left as it is",
         reason="settings-malformed",

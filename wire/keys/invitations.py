@@ -9,16 +9,15 @@ section "Invitations").
 The secret proves nothing but that: it signs no line and opens none, and it is worthless once somebody is enrolled.
 """
 
-import binascii
 import hmac
 import re
 import secrets
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import NamedTuple
 
+from wire.keys import pasted
 from wire.keys.model import ROLES
 from wire.protocol import strictjson
-from wire.protocol.encoding import parse_checkpoint, sha256_hex
+from wire.protocol.encoding import parse_checkpoint
 from wire.protocol.names import valid_name
 
 PREFIX = "wire-join-1."
@@ -27,8 +26,6 @@ MAC_BYTES = 32
 CODE_MAX = 4_096
 """Characters of a code."""
 
-_SUM = 8
-_FORM = re.compile(r"[A-Za-z0-9_-]+\Z", re.ASCII)
 _HEX = re.compile(r"[0-9a-f]{64}\Z", re.ASCII)
 _OID = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z", re.ASCII)
 
@@ -70,7 +67,7 @@ def encode(invitation: Invitation) -> str:
     """Return the code: one line without spaces, safe to paste."""
     members = invitation._asdict() | {"secret": invitation.secret.hex()}
     raw = strictjson.dumps(members)
-    return f"{PREFIX}{urlsafe_b64encode(raw).decode().rstrip('=')}.{sha256_hex(raw)[:_SUM]}"
+    return pasted.line(PREFIX, raw)
 
 
 def is_code(text: str) -> bool:
@@ -87,12 +84,8 @@ def parse(text: str) -> Invitation:
     code = "".join(text.split())
     if not code.startswith(PREFIX) or len(code) > CODE_MAX:
         raise ValueError(f"a join code begins with {PREFIX!r} and has at most {CODE_MAX} characters")
-    body, _, check = code.removeprefix(PREFIX).rpartition(".")
-    try:
-        raw = urlsafe_b64decode(body + "=" * (-len(body) % 4)) if _FORM.match(body) else b""
-    except (ValueError, binascii.Error):
-        raw = b""
-    if not raw or sha256_hex(raw)[:_SUM] != check:
+    raw = pasted.read(PREFIX, code, most=CODE_MAX)
+    if not raw:
         raise ValueError("the join code is not whole: its checksum differs. Copy all of the line")
     try:
         return _read(strictjson.loads(raw, floats_below=None))

@@ -9,12 +9,10 @@ proof that the key agrees to be this root on this wire, to somebody who is a roo
 Names of roots are for people: the trust document's `policy` has them below `roots`, and they decide nothing.
 """
 
-import binascii
-import re
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 from typing import Any
 
+from wire.keys import pasted
 from wire.keys.model import Document
 from wire.keys.reasons import Reason, refused
 from wire.keys.signatures import proof_holds, prove
@@ -26,7 +24,6 @@ from wire.protocol.encoding import (
     b64,
     fingerprint,
     key_id,
-    sha256_hex,
     unb64,
     valid_public,
 )
@@ -40,16 +37,14 @@ ROLE = "root"
 POLICY = "roots"
 """The member of `policy` that holds the roots' names."""
 
-_SUM = 8
 _MEMBERS = ("wire", "name", "public", "proof")
-_FORM = re.compile(r"[A-Za-z0-9_-]+\Z", re.ASCII)
 
 
 def offer(signer: Signer, *, wire: str, name: str) -> str:
     """Return the line that carries a root's public key: no spaces, safe to paste, and nothing secret in it."""
     values = (wire, name, b64(signer.public), b64(prove(signer, wire=wire, name=name, role=ROLE)))
     raw = strictjson.dumps(dict(zip(_MEMBERS, values, strict=True)))
-    return f"{PREFIX}{urlsafe_b64encode(raw).decode().rstrip('=')}.{sha256_hex(raw)[:_SUM]}"
+    return pasted.line(PREFIX, raw)
 
 
 def read(text: str, *, wire: str, name: str) -> bytes:
@@ -61,14 +56,8 @@ def read(text: str, *, wire: str, name: str) -> bytes:
     Raises:
         TrustError: `root-line-invalid`, `wrong-wire`, `name-invalid`, `key-invalid`, `proof-invalid`.
     """
-    line = "".join(text.split())
-    body, _, check = line.removeprefix(PREFIX).rpartition(".")
-    try:
-        whole = line.startswith(PREFIX) and len(line) <= LINE_MAX and _FORM.match(body)
-        raw = urlsafe_b64decode(body + "=" * (-len(body) % 4)) if whole else b""
-    except (ValueError, binascii.Error):
-        raw = b""
-    if not raw or sha256_hex(raw)[:_SUM] != check:
+    raw = pasted.read(PREFIX, text, most=LINE_MAX)
+    if not raw:
         raise refused(
             Reason.ROOT_LINE_INVALID,
             f"this is not a whole line of `wire keys root new`, which begins with {PREFIX!r}: copy all of it",

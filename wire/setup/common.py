@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from wire.daemon import transport
 from wire.daemon.shape import Kind, classify
-from wire.daemon.site import INCOMING_REF, names_of
+from wire.daemon.site import FETCH_MAX_BYTES, INCOMING_REF, names_of
 from wire.errors import UsageError
 from wire.gitio import Git, GitFailed, redact_url, without_credentials
 from wire.gitio import Kind as FailureKind
@@ -26,7 +26,6 @@ from wire.store.pin import Pin
 
 OWN_BRANCH = "wire"
 EMPTY_BRANCH = "main"
-FETCH_MAX_BYTES = 512 * 1024 * 1024
 
 
 def default_branch(git: Git, remote: str) -> str | None:

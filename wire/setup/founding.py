@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from wire.daemon import cycle
 from wire.daemon.shape import ATTRIBUTES, ATTRIBUTES_PATH, NEWEST_TRUST_PATH, trust_path
-from wire.daemon.site import INCOMING_REF, OUTGOING_REF, Site
+from wire.daemon.site import FETCH_MAX_BYTES, INCOMING_REF, OUTGOING_REF, Site
 from wire.daemon.stamp import stamp
 from wire.errors import RemoteError, UsageError
 from wire.gitio import Git, GitFailed, Put, redact_url, told_url
@@ -18,7 +18,6 @@ from wire.protocol.encoding import Signer, format_checkpoint, new_seed
 from wire.protocol.names import check_name
 from wire.setup.common import (
     EMPTY_BRANCH,
-    FETCH_MAX_BYTES,
     OWN_BRANCH,
     absolute_remote,
     carries_wire,

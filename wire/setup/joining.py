@@ -6,7 +6,7 @@ from wire.daemon import cycle
 from wire.daemon.accepted import BLOB_MAX
 from wire.daemon.asking import ask
 from wire.daemon.shape import Kind, Shape, classify
-from wire.daemon.site import INCOMING_REF, Site
+from wire.daemon.site import FETCH_MAX_BYTES, INCOMING_REF, Site
 from wire.daemon.stamp import stamp
 from wire.daemon.truststeps import GROUP, TRUST_KINDS
 from wire.errors import TrustError, UsageError
@@ -19,7 +19,6 @@ from wire.protocol.encoding import Signer, check_checkpoint, format_checkpoint
 from wire.protocol.names import check_name
 from wire.setup.common import (
     EMPTY_BRANCH,
-    FETCH_MAX_BYTES,
     OWN_BRANCH,
     absolute_remote,
     carries_wire,

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from wire.daemon.accepted import REF, Accepted, Blobs
 from wire.daemon.reverify import Segment, check_segment
 from wire.daemon.shape import Kind, classify
-from wire.daemon.site import INCOMING_REF, VERIFIED_REF, Site, names_of
+from wire.daemon.site import FETCH_MAX_BYTES, INCOMING_REF, VERIFIED_REF, Site, names_of
 from wire.errors import Corrupt, IdentityError, TrustError, UsageError
 from wire.gitio import Git, GitFailed, without_credentials
 from wire.keys.trust import Chain
 from wire.protocol.chain import Position
 from wire.protocol.encoding import check_checkpoint
-from wire.setup.common import FETCH_MAX_BYTES, object_format
+from wire.setup.common import object_format
 from wire.setup.joining import chain_at, not_the_checkpoint
 from wire.store import pin as pins
 from wire.store import trustfiles

@@ -15,7 +15,7 @@ from wire.daemon.bounds import ahead
 from wire.daemon.findings import Finding
 from wire.daemon.history import Known, undone
 from wire.daemon.judged import Before, Judged
-from wire.daemon.site import INCOMING_REF, Site
+from wire.daemon.site import FETCH_MAX_BYTES, INCOMING_REF, Site
 from wire.daemon.verify import COMMITS_WALKED, Verifier
 from wire.errors import IntegrityError, TrustError, UsageError, WireError
 from wire.gitio import Git
@@ -26,7 +26,7 @@ from wire.keys.weighing import Proof, Shown
 from wire.protocol.chain import Position
 from wire.protocol.encoding import check_checkpoint
 from wire.protocol.line import LineError, parse
-from wire.setup.common import FETCH_MAX_BYTES, absolute_remote, object_format
+from wire.setup.common import absolute_remote, object_format
 from wire.setup.joining import chain_at, find_branch, not_the_checkpoint
 from wire.store import config as configs
 from wire.store import pin as pins
