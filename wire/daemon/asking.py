@@ -5,12 +5,12 @@ It changes nothing but that file, and goes on the tip as it is fetched, judged o
 
 from collections.abc import Callable
 
+from wire.daemon.races import RACES
 from wire.daemon.shape import FILE_MODE, request_path
 from wire.daemon.site import FETCH_MAX_BYTES, INCOMING_REF, OUTGOING_REF, Site
 from wire.errors import RemoteError
 from wire.gitio import Put
 
-RACES = 8
 REQUEST_BYTES = 1 << 20
 """Bytes beyond which nothing that stands there is read."""
 

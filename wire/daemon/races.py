@@ -11,10 +11,10 @@ class RaceLost(Exception):
     """Somebody pushed between our fetch and our push."""
 
 
-def racing() -> Retrying:
-    """Return the attempts of one cycle."""
+def racing(lost: type[Exception] = RaceLost) -> Retrying:
+    """Return the attempts at a push, made again when one raises `lost`."""
     return Retrying(
-        retry=retry_if_exception_type(RaceLost),
+        retry=retry_if_exception_type(lost),
         stop=stop_after_attempt(RACES),
         wait=wait_random_exponential(multiplier=0.1, max=3),
         reraise=True,

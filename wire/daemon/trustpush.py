@@ -9,17 +9,15 @@ Whatever is pushed here goes on a verified tip and with the trust in force that 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
-
 from wire.daemon import asked, cycle
 from wire.daemon.accepted import BLOB_MAX
+from wire.daemon.races import RACES, racing
 from wire.daemon.shape import NEWEST_TRUST_PATH, ROOT, Kind, classify, trust_path
 from wire.daemon.site import OUTGOING_REF, Site
 from wire.errors import RemoteError, TrustError
 from wire.gitio import Drop, Entry, Put
 from wire.keys.trust import Chain
 
-RACES = 8
 DROPS_MAX = 4_096
 """Requests and proposals that one commit takes away."""
 
@@ -36,12 +34,7 @@ def retried(attempt: Callable[[], Done]) -> Done:
     Raises:
         RemoteError: others were first each time (`remote-race`).
     """
-    for one in Retrying(
-        retry=retry_if_exception_type(Behind),
-        stop=stop_after_attempt(RACES),
-        wait=wait_random_exponential(multiplier=0.1, max=3),
-        reraise=True,
-    ):
+    for one in racing(Behind):
         with one:
             try:
                 return attempt()
