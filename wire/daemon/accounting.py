@@ -6,8 +6,6 @@ Nothing that is accepted, shown or published depends on it. Trouble is returned 
 in is taken in later; every command that shows receipts does the same by itself.
 """
 
-import os
-
 from wire.daemon.site import Site
 from wire.errors import WireError
 from wire.protocol.chain import SEGMENT_MAX
@@ -25,7 +23,7 @@ class Accounting:
     def bring_up(self) -> str:
         """Take in what is new since the last time; return what went wrong, or an empty text."""
         site = self._site
-        news = self._news()
+        news = presences.news(self._site.places)
         if news == self._before:
             return ""
         try:
@@ -37,21 +35,6 @@ class Accounting:
 
     def _sources(self, channel: str) -> list[Source]:
         return [CloneSource(self._site.places.coordination, channel), _Kept(self._site, channel)]
-
-    def _news(self) -> object:
-        """Return what is another value whenever something was accepted or heard."""
-        places = self._site.places
-        try:
-            status = os.stat(places.pin_file)
-            pinned = status.st_ino, status.st_mtime_ns
-        except OSError:
-            pinned = 0, 0
-        try:
-            with os.scandir(os.path.join(places.root, presences.FOLDER)) as entries:
-                heard = max((entry.stat().st_mtime_ns for entry in entries), default=0)
-        except OSError:
-            heard = 0
-        return pinned, heard
 
 
 class _Kept:

@@ -31,6 +31,7 @@ from wire.keys.trust import Chain
 from wire.protocol.chain import Foreign, Position, Walk, lines_of, walk
 from wire.protocol.codes import Code
 from wire.protocol.line import Line, LineError, content, parse
+from wire.store.segments import common_length
 
 _FILE_MODES = ("100644", "100755", "120000")
 _TOGETHER = 16
@@ -308,7 +309,7 @@ class _Channel:
             whole = not after or after.endswith(b"\n")
             if after == before or (whole and after.startswith(before) and self._held.segment(number).startswith(after)):
                 continue
-            split = _common(before, after)
+            split = common_length(before, after)
             data = before if split == len(after) else after
             yield at("NOT_YOURS", self._path(number), why, data, data.rfind(b"\n", 0, split) + 1)
 
@@ -387,18 +388,6 @@ class _Channel:
             if offset >= 0:
                 return at(code, self._path(number), why, data, offset)
         return Problem(code, self._path(1), why)
-
-
-def _common(one: bytes, other: bytes) -> int:
-    """Return how many leading bytes are the same."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[:middle] == other[:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def _cause(item: Foreign) -> str:

@@ -28,7 +28,7 @@ from wire.keys.document import DOCUMENT_MAX, parse
 from wire.keys.model import ACTIVE, Document, Key
 from wire.keys.reasons import Reason, refused
 from wire.keys.rules import check_kept, check_place
-from wire.keys.signatures import count_signatures
+from wire.keys.signatures import signers_of
 from wire.protocol.names import EVERYONE
 
 
@@ -213,7 +213,7 @@ def _own_signatures_suffice(document: Document, signatures: bytes) -> None:
 
 
 def _signatures_suffice(raw: bytes, signatures: bytes, roots: Sequence[bytes], threshold: int, reason: Reason) -> None:
-    count = count_signatures(raw, signatures, roots)
+    count = len(signers_of(raw, signatures, roots))
     if count < threshold:
         whose = "the roots in force" if reason is Reason.TOO_FEW_OLD else "its own roots"
         raise refused(reason, f"signed by {count} of {whose}; {threshold} must sign")

@@ -66,22 +66,13 @@ def read_signatures(signatures: bytes) -> list[tuple[str, bytes]]:
     return found
 
 
-def count_signatures(raw: bytes, signatures: bytes, roots: Iterable[bytes]) -> int:
-    """Return how many distinct roots signed exactly these bytes.
+def signers_of(raw: bytes, signatures: bytes, roots: Iterable[bytes]) -> dict[str, bytes]:
+    """Return the ids of the roots that signed exactly these bytes, each with its line of the signature file.
 
     Args:
         raw: the document.
         signatures: its signature file.
         roots: the public keys that count.
-
-    Raises:
-        TrustError: `signatures-malformed`.
-    """
-    return len(signers_of(raw, signatures, roots))
-
-
-def signers_of(raw: bytes, signatures: bytes, roots: Iterable[bytes]) -> dict[str, bytes]:
-    """Return the ids of the roots that signed exactly these bytes, each with its line of the signature file.
 
     Raises:
         TrustError: `signatures-malformed`.

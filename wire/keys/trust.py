@@ -26,7 +26,6 @@ from wire.keys.model import (
 from wire.keys.reasons import Reason
 from wire.keys.signatures import (
     SIGNATURES_MAX,
-    count_signatures,
     proof_holds,
     proof_payload,
     prove,
@@ -50,7 +49,6 @@ __all__ = [
     "Key",
     "Reason",
     "Verdict",
-    "count_signatures",
     "encode",
     "enroll",
     "file_name",

@@ -26,7 +26,7 @@ from wire.protocol.line import LINE_MAX
 from wire.protocol.names import parse_segment_name, segment_name
 from wire.store.clonefiles import NotRegular, open_file, open_folder
 from wire.store.files import atomic_write, private_folder, store_error, write_all
-from wire.store.segments import Kept, keep, read_part, read_range
+from wire.store.segments import Kept, common_length, keep, read_part, read_range
 
 CANDIDATES_MAX = 4 << 20
 """Bytes behind the journal's end that one inspection reads at most."""
@@ -196,7 +196,7 @@ def _compare(
             open_file(folder, segment_name(number), os.O_RDONLY) as (descriptor, status),
         ):
             present = read_range(descriptor, 0, len(wanted))
-            same = _common(present, wanted)
+            same = common_length(present, wanted)
             if same < len(present):
                 found.odd.append(Odd("differs", name, same, status.st_size - same))
             elif same < len(wanted):
@@ -300,7 +300,7 @@ def mend(coordination: str, name: str, wanted: bytes | None, aside_dir: str, *, 
 def _mend_open(descriptor: int, name: str, wanted: bytes, aside_dir: str, grace: float) -> Mended | None:
     """Mend an open file, or return None when somebody wrote into it meanwhile."""
     status = os.fstat(descriptor)
-    same = _common(read_range(descriptor, 0, len(wanted)), wanted)
+    same = common_length(read_range(descriptor, 0, len(wanted)), wanted)
     if status.st_size == same == len(wanted):
         return Mended("unchanged")
     # A line under way can begin like the one that must stand here: lines of one channel differ late.
@@ -358,20 +358,6 @@ def _move_aside(path: str, name: str, aside_dir: str) -> str:
     except OSError as error:  # shutil.Error is one
         raise store_error(error, "move aside", path) from error
     return target
-
-
-def _common(left: bytes, right: bytes) -> int:
-    """Return the length of the common beginning."""
-    if right.startswith(left):
-        return len(left)
-    low, high = 0, min(len(left), len(right))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if left[:middle] == right[:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def _age(status: os.stat_result, now: float) -> float:

@@ -224,3 +224,18 @@ def refuse(places: WirePlaces, refused: Refusal | None) -> None:
 
 def _folder(places: WirePlaces) -> str:
     return os.path.join(places.root, FOLDER)
+
+
+def news(places: WirePlaces) -> object:
+    """Return what is another value whenever something was accepted or heard."""
+    try:
+        status = os.stat(places.pin_file)
+        pinned = status.st_ino, status.st_mtime_ns
+    except OSError:
+        pinned = 0, 0
+    try:
+        with os.scandir(os.path.join(places.root, FOLDER)) as entries:
+            heard = max((entry.stat().st_mtime_ns for entry in entries), default=0)
+    except OSError:
+        heard = 0
+    return pinned, heard

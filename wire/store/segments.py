@@ -351,3 +351,17 @@ def lines_from(folder: str, after: Position, until: Position | None = None) -> I
             )
         yield from lines_of(data or b"")
         number, start = number + 1, 0
+
+
+def common_length(left: bytes, right: bytes) -> int:
+    """Return the length of the common beginning."""
+    if right.startswith(left):
+        return len(left)
+    low, high = 0, min(len(left), len(right))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if left[:middle] == right[:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -8,7 +8,6 @@ heard of stands at `pushed`, and is named. What is later includes what comes bef
 apart: who answered a message had it.
 """
 
-import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -218,7 +217,7 @@ def wait(here: Here, ids: Sequence[str], state: str, timeout: float) -> list[Tra
     deadline = time.monotonic() + timeout
     before: object = None
     while True:
-        news = _news(here.places)
+        news = presences.news(here.places)
         if news != before:
             before, found = news, trace_all(here, ids)
             behind = [one for one in found if one.missing(state)]
@@ -227,20 +226,6 @@ def wait(here: Here, ids: Sequence[str], state: str, timeout: float) -> list[Tra
         if time.monotonic() >= deadline:
             raise _not_reached(found, behind, state, timeout)
         time.sleep(_POLL_SECONDS)
-
-
-def _news(places: WirePlaces) -> object:
-    """Return what changes whenever something was accepted or heard."""
-    try:
-        folder = os.path.join(places.root, presences.FOLDER)
-        heard = max((entry.stat().st_mtime_ns for entry in os.scandir(folder)), default=0)
-    except OSError:
-        heard = 0
-    try:
-        status = os.stat(places.pin_file)
-    except OSError:
-        return heard
-    return heard, status.st_ino, status.st_mtime_ns
 
 
 def _not_reached(found: Sequence[Traced], behind: Sequence[Traced], state: str, timeout: float) -> NotReached:

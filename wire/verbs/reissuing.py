@@ -8,15 +8,17 @@ marks those that came to this machine from the remote, under its own key.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 from wire.errors import UsageError
 from wire.protocol import strictjson
-from wire.protocol.chain import Position, lines_of
-from wire.protocol.line import Line, LineError, content, head, parse, seal_again
+from wire.protocol.chain import Position
+from wire.protocol.line import Line, LineError, content, head, seal_again
 from wire.store import cutlines, incidents, journal
 from wire.verbs.here import Here
+from wire.verbs.revoking import readable
 from wire.verbs.sending import AgentKey, refuse_a_taken_name
 
 
@@ -48,6 +50,7 @@ def cut_lines(here: Here) -> list[Cut]:
     agent = here.agent()
     pin = here.pin()
     told = [one for one in incidents.list_(here.places.incidents_dir) if one.code in ("STATE_LOST", "CLONED")]
+    read = partial(journal.read_segment, here.places)
     found = []
     for channel in sorted({*journal.channels(here.places), *pin.accepted}):
         if channel.partition("/")[0] != agent:
@@ -55,7 +58,7 @@ def cut_lines(here: Here) -> list[Cut]:
         gone = cutlines.read(here.places, channel)
         if not gone:
             continue
-        there = Counter(_said(line) for line in _journal(here, channel))
+        there = Counter(_said(line) for line in readable(read, channel, journal.segments(here.places, channel)))
         adopted = {seq for one in told if one.scope == channel for seq in _numbers(one.evidence)}
         for line in gone:
             if there[_said(line)] > 0:
@@ -112,15 +115,6 @@ def reissue(here: Here, ids: Sequence[str]) -> list[Reissued]:
             floor=pin.accepted.get(channel),
         )
     return [Reissued(line.id, moved[line.id]) for line in chosen]
-
-
-def _journal(here: Here, channel: str) -> Iterator[Line]:
-    for number in journal.segments(here.places, channel):
-        for raw in lines_of(journal.read_segment(here.places, channel, number)):
-            try:
-                yield parse(raw)
-            except LineError:
-                continue
 
 
 def _said(line: Line) -> bytes:

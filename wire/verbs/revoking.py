@@ -263,7 +263,7 @@ def _heads(
     """Yield the head of the accepted line with a number; where there is none, those of lines that were cut there."""
     end = pin.accepted.get(channel)
     if end is not None and seq <= end.seq:
-        for line in _lines(segments, channel, range(end.segment, 0, -1)):
+        for line in readable(segments, channel, range(end.segment, 0, -1)):
             if line.seq == seq:
                 yield line.head
                 return
@@ -274,7 +274,8 @@ def _heads(
             yield line.head
 
 
-def _lines(segments: Callable[[str, int], bytes], channel: str, numbers: Sequence[int]) -> Iterator[Line]:
+def readable(segments: Callable[[str, int], bytes], channel: str, numbers: Sequence[int]) -> Iterator[Line]:
+    """Yield the lines of some segments of a channel that can be read."""
     for number in numbers:
         for raw in lines_of(segments(channel, number)):
             try:
