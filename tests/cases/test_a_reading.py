@@ -51,18 +51,22 @@ def test_a15_a_reader_that_takes_much_and_goes(team):
     assert seen[0] <= 600, "no more than a pipe and a batch were taken for read"
 
 
-@pytest.mark.parametrize("call", ["write", "rename"])
-def test_a15_a_kill_between_print_and_cursor_shows_it_again(team, call):
+@pytest.mark.parametrize(
+    ("call", "command"),
+    [("write", ("tail", "--json")), ("rename", ("tail", "--json")), ("rename", ("read", "mac/spark/1"))],
+)
+def test_a15_a_kill_between_print_and_cursor_shows_it_again(team, call, command):
     sent = lines_for_spark(team, 3)
     calls = {"write": "write:signal=KILL:when=2", "rename": "rename,renameat,renameat2:signal=KILL:when=1"}
     killed = subprocess.run(
-        ["strace", "-qq", "-o", "/dev/null", "-e", f"inject={calls[call]}", team.spark.program, "tail", "--json"],
+        ["strace", "-qq", "-o", "/dev/null", "-e", f"inject={calls[call]}", team.spark.program, *command],
         capture_output=True,
         env=team.spark.environ(),
         cwd=team.spark.home,
         timeout=60,
     )
     assert killed.returncode == -signal.SIGKILL, killed
+    assert call == "write" or b"message 0" in killed.stdout
     assert read(team.spark) == sent
     assert read(team.spark) == []
 
@@ -94,9 +98,10 @@ def test_a15_a_reader_that_reads_only_after_the_end_gets_everything(team):
 @pytest.mark.parametrize("where", ["/dev/full", "&-"], ids=["a full disk", "a closed output"])
 def test_a15_output_that_goes_nowhere_is_not_read(team, where):
     sent = lines_for_spark(team, 3)
-    done = team.spark.shell(f"wire tail >{where}")
-    assert done.status != 0
-    assert "Traceback" not in done.stderr
+    for command in ("tail", "read mac/spark/1"):
+        done = team.spark.shell(f"wire {command} >{where}")
+        assert done.status != 0
+        assert "Traceback" not in done.stderr
     assert read(team.spark) == sent
 
 

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 from typing import Any
 
 from support.machine import Machine
@@ -181,32 +180,6 @@ def test_the_second_live_reader_of_a_place_is_warned(team: Team) -> None:
     os.kill(first.pid, signal.SIGTERM)
     first.wait(20)
     assert "same place" not in team.spark.wire("tail").stderr
-
-
-def test_output_that_nobody_takes_is_not_read(team: Team) -> None:
-    sent = five(team)
-    for target in ("/dev/full", "&-"):
-        done = team.spark.shell(f"wire read {sent[0]} >{target}")
-        assert done.status != 0
-        assert "Traceback" not in done.stderr
-    assert agent(team.spark).inbox().total == 5
-
-
-def test_a_kill_between_output_and_place_shows_it_again(team: Team) -> None:
-    sent = five(team)
-    killed = subprocess.run(
-        [
-            *("strace", "-qq", "-o", "/dev/null", "-e", "inject=rename,renameat,renameat2:signal=KILL:when=1"),
-            *(team.spark.program, "read", sent[0]),
-        ],
-        capture_output=True,
-        env=team.spark.environ(),
-        cwd=team.spark.home,
-        timeout=60,
-    )
-    assert killed.returncode == -signal.SIGKILL
-    assert b"message 1" in killed.stdout
-    assert ids(agent(team.spark).inbox().items) == sent
 
 
 def test_a_crash_of_the_place_is_told_and_loses_nothing(team: Team) -> None:
