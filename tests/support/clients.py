@@ -15,7 +15,6 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any, ClassVar
 
 from support import gitcmd, npm
@@ -47,10 +46,8 @@ class Desk:
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.__exit__(kind, error, trace)
+    def __exit__(self, *failure: Any) -> None:
+        self._stack.__exit__(*failure)
 
 
 class Client:

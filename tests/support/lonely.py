@@ -13,7 +13,6 @@ import os
 import socket
 import subprocess
 import sys
-from types import TracebackType
 
 _HOLDER = """
 import fcntl, socket, struct, sys
@@ -59,9 +58,7 @@ class LonelyNet:
     def __enter__(self) -> "LonelyNet":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.listener.close()
         self._ours.close()
         self._holder.wait(10)

@@ -20,7 +20,6 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import Any, NamedTuple
 
 _NUMBERS = itertools.count(1)
@@ -120,13 +119,11 @@ class ModelService:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join(10)
-        if error is None and self._book.failures:
+        if kind is None and self._book.failures:
             raise self._book.failures[0]
 
     def script(self, *steps: Step) -> None:

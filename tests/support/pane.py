@@ -8,7 +8,6 @@ with Pane(["claude"], env=…, cwd=…, socket=folder / "t") as pane:
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 
 from support.waiting import eventually
 
@@ -36,9 +35,7 @@ class Pane:
         self._run("new-session", "-d", "-x", "160", "-y", "50", *self._argv)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._run("kill-server", check=False)
 
     def _run(self, *args: str, check: bool = True) -> str:

@@ -16,7 +16,6 @@ import socket
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 
 from support.waiting import eventually
 
@@ -78,9 +77,7 @@ class Sshd:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def url(self, path: Path) -> str:

@@ -10,7 +10,6 @@ that whoever deletes lock files lets no second daemon in. The kernel gives both 
 
 import os
 from contextlib import ExitStack, suppress
-from types import TracebackType
 from typing import Self
 
 from wire.errors import Busy, StoreError
@@ -87,9 +86,7 @@ class Claim:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()
 
 
