@@ -12,11 +12,9 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 from wire.daemon import proposing, trusting
-from wire.daemon.bounds import head_at
 from wire.daemon.proposing import Terms
 from wire.daemon.rootkeys import signed_for
 from wire.daemon.site import Site
@@ -24,16 +22,15 @@ from wire.daemon.trusting import Outcome
 from wire.daemon.trustpush import retried
 from wire.errors import IdentityError, TrustError, UsageError, WireError
 from wire.keys import roots
-from wire.keys.alike import alike
 from wire.keys.differences import Difference, differences
 from wire.keys.document import parse
 from wire.keys.proposals import State, Weighed
-from wire.keys.trust import ACTIVE, Chain, Document
+from wire.keys.trust import Chain
 from wire.protocol import strictjson
 from wire.protocol.encoding import key_id
-from wire.store import journal
 from wire.store.files import utc_now
 from wire.verbs import leaks
+from wire.verbs.foreseen import warnings
 from wire.verbs.here import Here
 
 TTL_MOST = 90 * 86_400.0
@@ -232,7 +229,7 @@ def decide(
         if raw is None:
             return None
         draft = chain.draft(raw)
-        asked = Draft(tuple(differences(chain.newest, draft)), _warnings(site, chain, draft))
+        asked = Draft(tuple(differences(chain.newest, draft)), warnings(site, chain, draft))
         if agreed and agreed[0].changes != asked.changes:
             raise UsageError("the trust changed meanwhile: look at it again", reason="trust-changed")
         if not agreed and not confirm(asked):
@@ -302,7 +299,7 @@ def view(site: Site, chain: Chain, one: Weighed) -> Pending:
         lacking=one.lacking,
         mine=own in one.signed,
         changes=tuple(differences(newest, draft)) if draft is not None else (),
-        warnings=_warnings(site, chain, draft) if draft is not None else (),
+        warnings=warnings(site, chain, draft) if draft is not None else (),
     )
 
 
@@ -348,86 +345,3 @@ def _terms(ttl: float, beside: bool) -> Terms:
     if not 0 < ttl <= TTL_MOST:
         raise UsageError(f"a proposal is open for at most {TTL_MOST / 86_400:.0f} days", reason="usage")
     return Terms(ttl, beside)
-
-
-def _warnings(site: Site, chain: Chain, draft: Document) -> tuple[str, ...]:
-    """Return what a person should know before signing."""
-    newest = chain.newest
-    found = []
-    try:
-        own = trusting.root_signer(site, chain.wire).public
-    except IdentityError:
-        own = b""
-    if own in newest.roots and own not in draft.roots:
-        found.append("it removes this machine's own root: nothing more can be signed here")
-    if draft.threshold == len(draft.roots) > 1 and (draft.threshold, len(draft.roots)) != (
-        newest.threshold,
-        len(newest.roots),
-    ):
-        found.append("every root will have to sign: if one key is lost, nobody can change the trust any more")
-    if draft.threshold < newest.threshold:
-        found.append(f"{draft.threshold} signature(s) will be enough from then on")
-    return (*found, *_look_alikes(newest, draft), *_cuts(site, chain, draft), *_strange_ends(site, chain, draft))
-
-
-def _look_alikes(newest: Document, draft: Document) -> list[str]:
-    """Return which new names a person would take for others."""
-    there = [*draft.agents, *draft.groups]
-    known = {*newest.agents, *newest.groups}
-    found = [
-        f"the name {name} looks like {', '.join(others)}"
-        for name in there
-        if name not in known and (others := alike(name, there))
-    ]
-    called, before = roots.names(draft), roots.names(newest)
-    for one, name in called.items():
-        same = [other for key, other in called.items() if key != one and (other == name or alike(name, [other]))]
-        if same and before.get(one) != name:
-            found.append(f"the root's name {name} looks like that of another root, {same[0]}: compare fingerprints")
-    return found
-
-
-def _strange_ends(site: Site, chain: Chain, draft: Document) -> list[str]:
-    """Return where a key would end at another line than the one that was accepted here, or at one that is not here."""
-    ends = site.pin().accepted
-    found = []
-    for name, agent in draft.agents.items():
-        for key in agent.keys:
-            held = chain.key(name, key.id)
-            before = held.positions if held is not None else {}
-            for channel, (seq, head) in key.positions.items():
-                end = ends.get(channel)
-                if not seq or before.get(channel) == (seq, head):
-                    continue
-                if end is None or seq > end.seq:
-                    found.append(
-                        f"{channel}: line {seq}, at which a key ends, is not here; nobody here can vouch for it"
-                    )
-                elif head_at(channel, seq, end, partial(journal.read_segment, site.places)) != head:
-                    found.append(f"{channel}: the line {seq} at which a key ends is not the one that was accepted here")
-    return found
-
-
-def _cuts(site: Site, chain: Chain, draft: Document) -> list[str]:
-    """Return which accepted lines would count no more, channel by channel."""
-    ends = site.pin().accepted
-    found = []
-    for name, agent in draft.agents.items():
-        moved = [
-            key
-            for key in agent.keys
-            if (held := chain.key(name, key.id)) is not None
-            and key.status != ACTIVE
-            and (held.status, held.positions) != (key.status, key.positions)
-        ]
-        for channel, end in ends.items():
-            if channel.partition("/")[0] != name or not moved or not end.seq:
-                continue
-            # Keys that were retired before keep theirs; the last of them all is where the channel would end.
-            last = max(
-                (key.positions.get(channel, (0, ""))[0] for key in agent.keys if key.status != ACTIVE), default=0
-            )
-            held_active = chain.newest.agents[name].active_key
-            if end.seq > last and (held_active is None or agent.key(held_active.id) in moved):
-                found.append(f"{channel}: {end.seq - last} message(s) after line {last} count no longer")
-    return found
