@@ -50,6 +50,7 @@ ALWAYS = {
 SEND = ALWAYS | {
     "wire.cli.messages",
     "wire.keys.keyfile",
+    "wire.store.held",
     "wire.store.journal",
     "wire.store.sent",
     "wire.verbs.leaks",
