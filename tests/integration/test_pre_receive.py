@@ -63,8 +63,11 @@ def test_a_whole_life_passes_through_the_hook(machines, remote):
         assert machine.stop_daemon() == 0
         machine.wire("sync")
         assert [one for one in people.incidents(machine, everything=True) if one["code"] != "CLOCK"] == []
+    # Of two pushes at one moment the later one's memory stays; one that is alone is remembered.
+    mac.send("spark", "and that is all")
+    mac.wire("sync")
     known = json.loads((remote.path / RECALL).read_bytes())
-    assert known["channels"][CHANNEL][-1][2] == 2
+    assert known["channels"][CHANNEL][-1][2] == 3
     presences = remote.git("for-each-ref", "--format=%(refname)", "refs/wire/presence/").decode().split()
     assert presences == ["refs/wire/presence/mac", "refs/wire/presence/spark"]
 

@@ -21,7 +21,6 @@ from wire.keys.model import (
     Document,
     Group,
     Key,
-    file_name,
 )
 from wire.keys.reasons import Reason
 from wire.keys.signatures import (
@@ -51,7 +50,6 @@ __all__ = [
     "Verdict",
     "encode",
     "enroll",
-    "file_name",
     "found",
     "give_key",
     "parse",
