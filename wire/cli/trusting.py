@@ -238,9 +238,7 @@ def group() -> None:
 
 
 @group.command("list")
-@json_option
-@choosing
-@click.pass_context
+@for_a_wire
 def list_groups(ctx: click.Context, as_json: bool) -> None:
     """List the groups and who belongs to them."""
     found = _groups(wire_of(ctx).trust().newest)
