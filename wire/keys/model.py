@@ -175,3 +175,8 @@ class Document(_Document):
         """Return whether this public key stands in the document, as a root's or an agent's."""
         owner = self.owners.get(key_id(public))
         return public in self.roots or (owner is not None and owner[1].public == public)
+
+
+def file_name(version: int) -> str:
+    """Return the name of a version's file in `trust/`, such as `000003.json`; its signatures add `.sig`."""
+    return f"{version:06d}.json"

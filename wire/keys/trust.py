@@ -21,6 +21,7 @@ from wire.keys.model import (
     Document,
     Group,
     Key,
+    file_name,
 )
 from wire.keys.reasons import Reason
 from wire.keys.signatures import (
@@ -50,6 +51,7 @@ __all__ = [
     "Verdict",
     "encode",
     "enroll",
+    "file_name",
     "found",
     "give_key",
     "parse",

@@ -8,7 +8,7 @@ back.
 import os
 
 from wire.errors import TrustError
-from wire.keys.trust import Chain
+from wire.keys.trust import Chain, file_name
 from wire.store.files import atomic_write, private_folder, read_bytes
 
 
@@ -23,7 +23,7 @@ def read(folder: str, known: Chain | None = None) -> Chain:
     """
     files: list[tuple[bytes, bytes]] = []
     while True:
-        path = os.path.join(folder, _file_name(len(files) + 1))
+        path = os.path.join(folder, file_name(len(files) + 1))
         raw, signatures = read_bytes(path), read_bytes(f"{path}.sig")
         if raw is None or signatures is None:
             break
@@ -47,19 +47,15 @@ def write(folder: str, chain: Chain) -> None:
     """Write those versions that the folder does not hold as they are; signatures first, so that a kill leaves no
     document without them. What is there of another line, where a person follows this one now, goes."""
     private_folder(folder)
-    held = [read_bytes(os.path.join(folder, _file_name(document.version))) for document in chain.documents]
+    held = [read_bytes(os.path.join(folder, file_name(document.version))) for document in chain.documents]
     changed = any(raw not in (None, document.raw) for raw, document in zip(held, chain.documents, strict=True))
     version = chain.newest.version + 1
-    while changed and os.path.lexists(path := os.path.join(folder, _file_name(version))):
+    while changed and os.path.lexists(path := os.path.join(folder, file_name(version))):
         os.unlink(path)
         version += 1
     for document, signatures in zip(chain.documents, chain.signatures, strict=True):
-        path = os.path.join(folder, _file_name(document.version))
+        path = os.path.join(folder, file_name(document.version))
         if read_bytes(path) == document.raw and read_bytes(f"{path}.sig") is not None:
             continue
         atomic_write(f"{path}.sig", signatures)
         atomic_write(path, document.raw)
-
-
-def _file_name(version: int) -> str:
-    return f"{version:06d}.json"
