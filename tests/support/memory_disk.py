@@ -8,9 +8,9 @@ at no cost; nothing here cuts the power, so that no test can tell the two apart.
 import os
 from pathlib import Path
 
-ROOM = 4 << 30
-"""Bytes that must be free there: far more than three processes of tests use at once."""
-AVAILABLE = 8 << 30
+ROOM = 1 << 30
+"""Bytes that must be free there: several times what three processes of tests use at once."""
+AVAILABLE = 4 << 30
 """Bytes of memory that nobody must need, so that the tests' processes have theirs as well."""
 
 
