@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
+from wire.daemon import transport
 from wire.daemon.accepted import Accepted
 from wire.daemon.findings import Finding
 from wire.daemon.heard import Refused, contradictions, judge, judge_own
@@ -57,6 +58,10 @@ def fetch(site: Site, pin: Pin, chain: Chain) -> bool:
     ears = site.ears
     now = time.monotonic()
     held = now < ears.held_until
+    if not held and pin.verified is not None and (seen := _seen(site, pin, chain)) is not None:
+        wanted = [branch, *seen]
+        if site.git.remotes.fetch_few(pin.remote, wanted, base=pin.verified, max_bytes=BOTH_MAX_BYTES):
+            return True
     beside = refspecs(ears.names if held else _agents(chain), exact=held)
     if beside:
         cap = BOTH_MAX_BYTES if pin.verified is not None else FETCH_MAX_BYTES
@@ -71,6 +76,18 @@ def fetch(site: Site, pin: Pin, chain: Chain) -> bool:
                 raise  # it may have been a flood; the next look asks for less
     site.git.fetch(pin.remote, [branch], max_bytes=FETCH_MAX_BYTES)
     return False
+
+
+def _seen(site: Site, pin: Pin, chain: Chain) -> list[str] | None:
+    """Return what asks for the presences that are new at a remote on this machine; None unless its branch moved."""
+    path = transport.of(pin.remote).path
+    if path is None or not site.lasting:
+        return None
+    if transport.glance(path, pin.branch) in (None, pin.verified, site.git.resolve(INCOMING_REF)):
+        return None
+    there, held = transport.presences(path, without=()), refs_below(site.git, HEARD)
+    names = (name for name in _agents(chain) if name in there)
+    return refspecs([name for name in names if there[name].strip() != held.get(HEARD + name, "").encode()], exact=True)
 
 
 def refspecs(names: Collection[str], *, exact: bool = False) -> list[str]:

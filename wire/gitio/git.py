@@ -59,9 +59,9 @@ class Git:
             quarantine=quarantine,
         )
         self._work_tree = work_tree
-        self._remotes = Remotes(self._core, runtime_dir)
-        self._format: str | None = None
         self._trees = Trees(self._core)
+        self.remotes = Remotes(self._core, self._trees, runtime_dir)
+        self._format: str | None = None
 
     @property
     def git_dir(self) -> str:
@@ -239,7 +239,7 @@ class Git:
             second: what is too large is fetched without the huge blobs, where the host can leave them out.
         """
         how = {"tips_only": tips_only, "second": second}
-        self._remotes.fetch(remote, refspecs, max_bytes=max_bytes, timeout=timeout, **how)
+        self.remotes.fetch(remote, refspecs, max_bytes=max_bytes, timeout=timeout, **how)
 
     def push(
         self, remote: str, refspec: str, *, replace: str | None = None, timeout: float | None = None
@@ -251,7 +251,7 @@ class Git:
         """
         ref = refspec.rpartition(":")[2]
         leases = {} if replace is None else {ref: replace}
-        return self._remotes.push(remote, [refspec], replace=leases, timeout=timeout)[ref]
+        return self.remotes.push(remote, [refspec], replace=leases, timeout=timeout)[ref]
 
     def push_refs(
         self, remote: str, refspecs: Sequence[str], *, replace: Mapping[str, str], timeout: float | None = None
@@ -263,22 +263,22 @@ class Git:
         Args:
             replace: expected ids of the presence refs that are to be replaced; see `push`.
         """
-        return self._remotes.push(remote, refspecs, replace=replace, timeout=timeout)
+        return self.remotes.push(remote, refspecs, replace=replace, timeout=timeout)
 
     def ls_remote(self, remote: str, *patterns: str, timeout: float | None = None) -> dict[str, str]:
         """Return the remote's refs that have these full names (or match these globs) with their ids.
 
         Works without a repository, and is empty for an empty remote.
         """
-        return self._remotes.ls_remote(remote, patterns, timeout=timeout)
+        return self.remotes.ls_remote(remote, patterns, timeout=timeout)
 
     def default_branch(self, remote: str, *, timeout: float | None = None) -> str | None:
         """Return the full name of the branch that the remote's HEAD points to, or None if it has no commit."""
-        return self._remotes.default_branch(remote, timeout=timeout)
+        return self.remotes.default_branch(remote, timeout=timeout)
 
     def close_connections(self) -> None:
         """End the shared ssh connections that this object opened: on stop, after a hang, after a resume."""
-        self._remotes.close_connections()
+        self.remotes.close_connections()
 
     # Trees, commits, blobs
 

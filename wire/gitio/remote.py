@@ -17,11 +17,12 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from wire.gitio import classify, credentials, leftout, parse, ssh, sshagent
+from wire.gitio import classify, credentials, few, leftout, parse, ssh, sshagent
 from wire.gitio.child import Ended, NotStarted
 from wire.gitio.classify import GitFailed, Kind
 from wire.gitio.core import Core
 from wire.gitio.parse import PushResult
+from wire.gitio.trees import Trees
 
 REPLACEABLE = "refs/wire/presence/"
 """Only refs below this may be replaced by a push; all others are only ever extended (PROTOCOL.md, presence)."""
@@ -70,11 +71,13 @@ class Remotes:
     """Reach remotes on behalf of one repository.
 
     Args:
+        trees: of the same repository.
         runtime_dir: a private folder (mode 0700) for control sockets of ssh; None for no shared connections.
     """
 
-    def __init__(self, core: Core, runtime_dir: str | None) -> None:
+    def __init__(self, core: Core, trees: Trees, runtime_dir: str | None) -> None:
         self._core = core
+        self._trees = trees
         self._runtime_dir = runtime_dir
         self._sockets: set[str] = set()
         self._opened: set[str] = set()
@@ -153,6 +156,30 @@ class Remotes:
                     self._unfiltered[remote] = time.monotonic() + WARY_SECONDS
                 link.judge(args, ended)
             beside.take_over(beside.check())
+
+    def fetch_few(self, remote: str, refspecs: Sequence[str], *, base: str, max_bytes: int) -> bool:
+        """Fetch what little is new since `base` in a shorter way (see `few`), where children stay.
+
+        Returns False where the ordinary way is to be taken; no ref was changed then.
+
+        Args:
+            refspecs: each of one ref, which may be replaced here.
+            base: a commit that is here with all that it reaches.
+            max_bytes: as for `Git.fetch`.
+
+        Raises:
+            GitFailed: it took too long, or was cancelled.
+        """
+        places = few.wanted(refspecs)
+        if not places or not self._core.lingers or leftout.some(self._core.git_dir):
+            return False
+        with self._reaching(remote, [*self._core.fetching, *few.SETTINGS]) as link:
+            args = [*few.COMMAND, link.url, *places]
+            ended = self._core.spawn(args, max_file=max_bytes, env=link.env, pass_fds=link.fds)
+            if ended.cut in ("timeout", "cancelled"):
+                link.judge(args, ended)
+        plain = ended.status == 0 and ended.cut is None
+        return plain and few.take(self._core, self._trees, places, ended.stdout, base)
 
     def push(
         self, remote: str, refspecs: Sequence[str], *, replace: Mapping[str, str], timeout: float | None
