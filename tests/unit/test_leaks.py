@@ -142,7 +142,7 @@ def test_a_secret_stops_a_message_and_is_never_repeated(kind: str, text: str) ->
     }
     for place, draft in where.items():
         with pytest.raises(LikelySecret) as caught:
-            look(draft)
+            look([draft])
         error = caught.value
         assert f"{kind} in {place}" in error.message
         assert (error.reason, error.exit_status) == ("likely-secret", USAGE)
@@ -150,36 +150,36 @@ def test_a_secret_stops_a_message_and_is_never_repeated(kind: str, text: str) ->
         told = str(error.as_json())
         for line in text.split("\n"):
             assert len(line) < 24 or line not in told
-        found = look(draft._replace(allow_secret="it is none"))
+        (found,) = look([draft._replace(allow_secret="it is none")])
         assert kind in [one.kind for one in found]
 
 
 @pytest.mark.parametrize("text", NEAR.values(), ids=NEAR)
 def test_what_only_looks_like_one_is_sent(text: str) -> None:
     for draft in (Draft("spark", body=text), Draft("spark", body={"note": text}), Draft("spark", refs=[text])):
-        assert look(draft) == []
+        assert not any(look([draft]))
 
 
 def test_the_line_is_told() -> None:
     _, text = SECRETS["GitHub"]
     with pytest.raises(LikelySecret, match="a GitHub token in the body, line 3"):
-        look(Draft("spark", body=f"one\ntwo\n{text}"))
+        look([Draft("spark", body=f"one\ntwo\n{text}")])
 
 
 def test_a_name_beside_a_value_counts() -> None:
     with pytest.raises(LikelySecret, match=r"an AWS secret key in the body\.aws_secret_access_key"):
-        look(Draft("spark", body={"aws_secret" + "_access_key": of(WORDS, 40)}))
+        look([Draft("spark", body={"aws_secret" + "_access_key": of(WORDS, 40)})])
 
 
 def test_what_keeps_a_message_from_being_sent_twice_goes_out_as_well() -> None:
     with pytest.raises(LikelySecret, match="a GitHub token in the idem"):
-        look(Draft("spark", body="hello", idem=SECRETS["GitHub"][1]))
+        look([Draft("spark", body="hello", idem=SECRETS["GitHub"][1])])
 
 
 def test_a_secret_in_the_place_of_a_name_is_not_repeated() -> None:
     name, value = SECRETS["GitHub"][1], SECRETS["npm"][1]
     with pytest.raises(LikelySecret) as caught:
-        look(Draft("spark", body={"outer": {name: {"inner": value}}}))
+        look([Draft("spark", body={"outer": {name: {"inner": value}}})])
     told = f"{caught.value} {caught.value.details}"
     assert "an npm token in the body.outer.?.inner" in told
     assert name not in told
@@ -190,19 +190,19 @@ def test_our_own_key_files_and_join_codes(tmp_path: Path) -> None:
     path = tmp_path / "keys" / "agent-mac.key"
     keyfile.create(str(path), name="mac", kind="agent", wire="0" * 32)
     with pytest.raises(LikelySecret, match="a private key of wire in the body"):
-        look(Draft("spark", body=path.read_text()))
+        look([Draft("spark", body=path.read_text())])
     checkpoint = "3:SHA256:" + "A" * 43
     code = invitations.encode(
         invitations.make("git@host.test:t.git", "0" * 64, checkpoint, "0" * 40, "spark", "agent", expires=1)
     )
     with pytest.raises(LikelySecret, match="a join code of wire in the body"):
-        look(Draft("spark", body=f"paste this: {code}"))
+        look([Draft("spark", body=f"paste this: {code}")])
 
 
 def test_several_are_all_told() -> None:
     texts = [text for _, text in SECRETS.values()]
     with pytest.raises(LikelySecret) as caught:
-        look(Draft("spark", refs=texts))
+        look([Draft("spark", refs=texts)])
     assert len(caught.value.details["found"]) >= len(texts)
     assert "more" in caught.value.message
 
@@ -213,8 +213,19 @@ REASONS: dict[str, Any] = {"empty": "", "blank": "  ", "long": "x" * 501, "a num
 @pytest.mark.parametrize("reason", REASONS.values(), ids=REASONS)
 def test_a_reason_is_a_text(reason: Any) -> None:
     with pytest.raises(UsageError) as caught:
-        look(Draft("spark", body=SECRETS["GitHub"][1], allow_secret=reason))
+        look([Draft("spark", body=SECRETS["GitHub"][1], allow_secret=reason)])
     assert caught.value.reason == "bad-reason"
+
+
+@pytest.mark.parametrize("place", [0, 63, 64, 130])
+def test_one_among_many_is_found(place: int) -> None:
+    """Many are searched at once, and each is told what is its own."""
+    drafts = [Draft("spark", body=f"all is well ({number})", subject="news") for number in range(131)]
+    drafts[place] = Draft("spark", body="this: " + SECRETS["GitHub"][1])
+    with pytest.raises(LikelySecret):
+        look(drafts)
+    drafts[place] = drafts[place]._replace(allow_secret="it is none")
+    assert [number for number, found in enumerate(look(drafts)) if found] == [place]
 
 
 def test_every_form_has_what_lets_it_be_looked_for() -> None:

@@ -156,7 +156,7 @@ def seal(
     if not optional.keys() <= OPTIONAL.keys():
         unknown = min(optional.keys() - OPTIONAL.keys())
         raise UsageError(f"a line has no member {unknown!r}", reason="bad-content")
-    members = {name: optional[name] for name in OPTIONAL if optional.get(name) is not None}
+    members = {name: optional[name] for name in OPTIONAL if name in optional and optional[name] is not None}
     prefix = _prefix(wire, sender, recipient, seq, prev, ts, trust, type)
     if _PREFIX.fullmatch(prefix) is None or not valid_channel(sender, recipient):
         raise UsageError(

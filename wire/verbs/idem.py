@@ -59,7 +59,7 @@ def same_content(here: Here, pin: Pin, draft: "Draft", raw: bytes, *, sealed: bo
         what = "went out open"
     said = {name: value for name, value in members.items() if name not in (*FIXED, *TRAILING, "ack")}
     said["type"] = line.type
-    wanted = {name: value for name, value in draft.members().items() if value is not None}
+    wanted = draft.members()
     wanted["type"] = draft.type
     if "refs" in wanted:
         wanted["refs"] = list(wanted["refs"])

@@ -1,11 +1,12 @@
 """Likely secrets in what is about to be sent: noticed before anything is written.
 
-    allowed = look(draft)               raises LikelySecret, which names the kind and the place and never the value
-    allowed                             what was found all the same where the draft says why it may go out
+    found = look(drafts)                raises LikelySecret, which names the kind and the place and never the value
+    found                               of each draft, what was found all the same where it says why it may go out
 
 What was sent stays: in every clone, for ever, also when the letter is closed and when the message is answered by a
 request to forget it. So the check stands in front of every way to send. It knows the forms of common keys and tokens;
-it is a net and no proof. Nearly every message holds none of `LITERALS`, and costs a few searches for them.
+it is a net and no proof. Nearly every message holds none of `LITERALS`; they are searched for in many at once, since
+a search costs more to begin than to go on.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 REASON_MOST = 500
 """Characters of a reason."""
+_TOGETHER = 64
+"""Drafts that are searched at once."""
 
 LITERALS: tuple[str, ...] = (
     "AKIA", "ASIA", "ABIA", "ACCA", "aws_secret", "AWS_SECRET", "ecretAccessKey", "AIza", "ya29.", "GOCSPX-",
@@ -44,20 +47,31 @@ class LikelySecret(UsageError):
     reason = "likely-secret"
 
 
-def look(draft: "Draft") -> Sequence[Found]:
-    """Return the likely secrets of a draft that says why they may go out; nothing for nearly every draft.
+def look(drafts: "Sequence[Draft]") -> "list[Sequence[Found]]":
+    """Return of each draft the likely secrets in it, where it says why they may go out; nothing of nearly every draft.
 
     Raises:
-        LikelySecret: it holds one, and says nothing.
-        UsageError: what it says is no reason (`bad-reason`).
+        LikelySecret: one holds some, and says nothing.
+        UsageError: what one says is no reason (`bad-reason`).
     """
+    found: list[Sequence[Found]] = []
+    for start in range(0, len(drafts), _TOGETHER):
+        group = drafts[start : start + _TOGETHER]
+        odd = _looks("\n".join([text for draft in group for text in _said(draft)]))
+        if odd or any(draft.allow_secret is not None for draft in group):
+            found += [_judge(draft, _find(list(_texts(draft))) if odd else ()) for draft in group]
+        else:
+            found += [()] * len(group)
+    return found
+
+
+def _judge(draft: "Draft", found: Sequence[Found]) -> Sequence[Found]:
     reason: Any = draft.allow_secret  # a batch and a drop folder may hold anything
     if reason is not None and (not isinstance(reason, str) or not reason.strip() or len(reason) > REASON_MOST):
         raise UsageError(
             f"a reason to let a likely secret through is a text of 1 to {REASON_MOST} characters; nothing was sent",
             reason="bad-reason",
         )
-    found = _find(list(_texts(draft)))
     if not found or reason is not None:
         return found
     raise _refused(
@@ -122,6 +136,13 @@ def told(here: Here, found: Sequence[Found]) -> str:
 
     what = "; ".join(f"{one.kind} in {one.where}" for one in found[:5])
     return f"it went out with {what}, for ever; the reason is kept on this machine, in {path_of(here.places)}"
+
+
+def _said(draft: "Draft") -> Sequence[str]:
+    """Return the texts of a draft without their places."""
+    if isinstance(draft.body, str) and draft.subject is draft.idem is draft.refs is None:
+        return (draft.body,)
+    return [text for _, text in _texts(draft)]
 
 
 def _texts(draft: "Draft") -> Iterator[tuple[str, str]]:

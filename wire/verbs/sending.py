@@ -55,7 +55,7 @@ class Draft(NamedTuple):
 
     def members(self) -> dict[str, Any]:
         """Return the members of a line that it names."""
-        return dict(zip(_MEMBERS, self[2 : 2 + len(_MEMBERS)], strict=True))
+        return {name: value for name, value in zip(_MEMBERS, self[2:-2], strict=True) if value is not None}
 
 
 _MEMBERS = Draft._fields[2:-2]
@@ -94,7 +94,7 @@ def send(here: Here, drafts: Sequence[Draft]) -> Outcome:
     if agent in pin.names.agents and key.signer.key_id not in pin.names.keys.get(agent, ()):
         refuse_a_taken_name(here, agent, key.signer)
     channels: dict[str, list[_Wanted]] = {}
-    for draft in drafts:
+    for draft, found in zip(drafts, leaks.look(drafts), strict=True):
         if not valid_recipient(draft.to) or draft.to == agent:
             raise UsageError(
                 f"{draft.to[:64]!r} is not a recipient for {agent!r}: another agent, a group, or all",
@@ -106,7 +106,6 @@ def send(here: Here, drafts: Sequence[Draft]) -> Outcome:
                 f"{draft.type[:40]!r} is no message type: a to z, 0 to 9, - and _, a letter first, at most 32",
                 reason="bad-type",
             )
-        found = leaks.look(draft)
         channels.setdefault(f"{agent}/{draft.to}", []).append(_Wanted(draft, found, _is_sealed(here, pin, draft)))
     builders = {channel: _Builder(here, pin, key, channel, mine) for channel, mine in channels.items()}
     ends = journal.append_all(
@@ -221,6 +220,8 @@ class _Builder:
         self._pin = pin
         self._key = key
         self._channel = channel
+        self._sender, _, self._recipient = channel.partition("/")
+        self._trust = f"{pin.trust_version}:{pin.trust_hash[:16]}"
         self._wanted = wanted
         self._known: list[Sent | None] = []
         self._closing: Closing | None = None
@@ -232,9 +233,8 @@ class _Builder:
     def build(self, end: Position) -> list[bytes]:
         """Return the signed lines that follow `end`; a draft whose `idem` was sent before makes none."""
         pin, channel, signer = self._pin, self._channel, self._key.now()
-        sender, _, recipient = channel.partition("/")
-        back = pin.accepted.get(f"{recipient}/{sender}")
-        ack = [back.seq, back.head] if back is not None and back.seq and recipient in pin.names.agents else None
+        back = pin.accepted.get(f"{self._recipient}/{self._sender}")
+        ack = [back.seq, back.head] if back is not None and back.seq and self._recipient in pin.names.agents else None
         lines: list[bytes] = []
         seq, prev = end.seq, end.head
         now = utc_now()
@@ -268,13 +268,10 @@ class _Builder:
     def _signed(
         self, signer: Signer, type: str, seq: int, prev: str, now: str, ack: list[Any] | None, members: dict[str, Any]
     ) -> bytes:
-        pin = self._pin
-        sender, _, recipient = self._channel.partition("/")
-        trust = f"{pin.trust_version}:{pin.trust_hash[:16]}"
         try:
             return seal(
-                signer, wire=pin.wire, sender=sender, recipient=recipient, seq=seq, prev=prev, ts=now, trust=trust,
-                type=type, ack=ack, **members,
+                signer, wire=self._pin.wire, sender=self._sender, recipient=self._recipient, seq=seq, prev=prev,
+                ts=now, trust=self._trust, type=type, ack=ack, **members,
             )  # fmt: skip
         except UsageError as error:
             if "enc" in members and self._closing is not None and error.reason == "too-large":
