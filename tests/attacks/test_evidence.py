@@ -14,17 +14,15 @@ from typing import Any
 
 import pytest
 
-from support import gitcmd
 from support import hostile_host as hostile
 from support.besieged import Siege, all_incidents, pin, signer, site
 from support.machine import Machine, Result
+from support.moves import ELSEWHERE, MOVES
+from support.moves_signed import of_a_revoked_key
 from wire.checking import verify_file
 from wire.errors import IntegrityError, TrustError, UsageError
 from wire.keys.exhibits import Claim, Exhibit, read, write
-from wire.keys.trust import sign_document, successor
-from wire.protocol.encoding import Signer
-from wire.protocol.presence import seal
-from wire.store.files import utc_now
+from wire.keys.trust import sign_document
 from wire.store.incident_codes import INTEGRITY_CODES
 
 CHANNEL = "mac/spark"
@@ -57,19 +55,24 @@ def _proved(found: dict[str, Any]) -> set[str]:
 
 
 def _forked(siege: Siege) -> Machine:
-    thief = siege.host.author(CHANNEL, signer(siege.mac))
-    siege.send("mac", "spark", "five")
-    siege.sync(siege.mac, siege.spark)
-    other = thief.line("five, says the thief")
-    siege.host.rewrite(CHANNEL, 5, lambda _: other[:-1])
+    ELSEWHERE["another line for some"](siege)
     siege.sync(siege.lee, siege.spark)
     return siege.spark
 
 
+def _seen_by(name: str, title: str) -> Callable[[Siege], Machine]:
+    """Return what makes a move, lets a machine see it, and returns that one."""
+
+    def happen(siege: Siege) -> Machine:
+        MOVES[title](siege)
+        siege.sync(siege.machines[name])
+        return siege.machines[name]
+
+    return happen
+
+
 def _retired(siege: Siege) -> Machine:
-    old = signer(siege.mac)
-    siege.retire("mac", siege.ends("mac"), status="retired", replacement=Signer(bytes(range(32))))
-    siege.host.append(CHANNEL, siege.host.author(CHANNEL, old).line("as if nothing had happened"))
+    of_a_revoked_key(siege)
     siege.sync(siege.spark)
     return siege.spark
 
@@ -86,34 +89,10 @@ def _head(siege: Siege, seq: int) -> str:
     return head(siege.host.lines(CHANNEL)[seq - 1])
 
 
-def _unreadable(siege: Siege) -> Machine:
-    siege.host.append(CHANNEL, siege.host.author(CHANNEL, signer(siege.mac)).line(middle=b'"body":1e400,'))
-    siege.sync(siege.spark)
-    return siege.spark
-
-
-def _withheld(siege: Siege) -> Machine:
-    siege.mac.wire("group", "set", "both", "mac", "spark")
-    siege.send("mac", "spark", "by the rules of the next version")
-    siege.sync(siege.mac)
-    newest = siege.host.trust[0]
-    before = siege.host.read(hostile.document(newest - 1))
-    path = hostile.document(newest)
-    siege.host.commit({path: None, f"{path}.sig": None, f"{hostile.ROOT}/trust.json": before})
-    siege.sync(siege.spark)
-    return siege.spark
-
-
 def _two_documents(siege: Siege) -> Machine:
-    chain, root = site(siege.mac).trust(pin(siege.mac)), signer(siege.mac, "root")
-    one, two = (successor(chain.newest, chain.wire, created=utc_now(), policy={"x": number}) for number in (1, 2))
-    version, tip = chain.newest.version + 1, siege.host.tip
-    siege.host.put_trust(version, one, sign_document(one, root))
-    siege.sync(siege.spark)
-    siege.host.put_back(tip)
-    siege.host.put_trust(version, two, sign_document(two, root))
-    siege.sync(siege.spark)
-    return siege.spark
+    ELSEWHERE["two trust documents with one number"](siege)
+    siege.sync(siege.mac)
+    return siege.mac
 
 
 def _too_long_a_subject(siege: Siege) -> Machine:
@@ -123,43 +102,21 @@ def _too_long_a_subject(siege: Siege) -> Machine:
     return siege.spark
 
 
-def _presence(siege: Siege, name: str, commit: str) -> str:
-    """Let a ref of a presence name another commit, and return what it named."""
-    ref = f"refs/wire/presence/{name}"
-    before = gitcmd.line(siege.remote.path, "rev-parse", ref)
-    if commit:
-        siege.remote.git("update-ref", ref, commit)
-    return before
-
-
-def _second_machine(siege: Siege) -> Machine:
-    held, git = pin(siege.mac), siege.remote.git
-    raw = seal(
-        signer(siege.mac), wire=held.wire, agent="mac", instance="ab" * 16, counter=10**14, ts=utc_now(),
-        trust=f"{held.trust_version}:{held.trust_hash[:16]}", state="idle", tier="T0", interval=90.0, channels={},
-    )  # fmt: skip
-    blob = git("hash-object", "-w", "--stdin", input=raw).decode().strip()
-    tree = git("mktree", input=f"100644 blob {blob}\tpresence.json\n".encode()).decode().strip()
-    _presence(siege, "mac", gitcmd.line(siege.remote.path, "commit-tree", tree, "-m", "x"))
-    siege.sync(siege.mac)
-    return siege.mac
-
-
 PROVED: dict[str, tuple[Callable[[Siege], Machine], str]] = {
     "a fork": (_forked, "FORK"),
     "a line of a retired key": (_retired, "KEY_RETIRED"),
     "lines that were cut": (_cut, "KEY_RETIRED"),
-    "a line that cannot be read": (_unreadable, "SCHEMA"),
-    "a trust version that is withheld": (_withheld, "TRUST_WITHHELD"),
+    "a line that cannot be read": (_seen_by("spark", "lines that nobody can read"), "SCHEMA"),
+    "a trust version that is withheld": (_seen_by("spark", "a new trust version is held back"), "TRUST_WITHHELD"),
     "two trust documents with one number": (_two_documents, "TRUST_FORK"),
     "a member that is too long": (_too_long_a_subject, "SIZE"),
-    "one key on two machines": (_second_machine, "CLONED"),
+    "one key on two machines": (_seen_by("mac", "a second machine under one key"), "CLONED"),
 }
 
 
 SCOPES = {
     **dict.fromkeys(("SHAPE", "TRUST", "TRUST_FORK", "TRUST_WITHHELD", "FORCED", "CLONED"), "wire"),
-    "MISPLACED": "lee/spark",
+    "MISPLACED": "mac/lee",
     "PRESENCE": "refs/wire/presence/mac",
     "STATE_LOST": "spark/mac",
 }
@@ -203,26 +160,6 @@ def test_evidence_that_proves_its_claim(siege: Siege, stranger: Machine, tmp_pat
     assert file.stat().st_mode & 0o077 == 0, "it holds messages"
 
 
-def _junk(siege: Siege) -> None:
-    siege.host.append(CHANNEL, b"junk\n")
-
-
-def _copied(siege: Siege) -> None:
-    siege.host.append(CHANNEL, siege.host.lines(CHANNEL)[1] + b"\n")
-
-
-def _shortened(siege: Siege) -> None:
-    siege.host.truncate(CHANNEL, 2)
-
-
-def _rolled_back(siege: Siege) -> None:
-    siege.host.roll_back()
-
-
-def _moved(siege: Siege) -> None:
-    siege.host.append("lee/spark", siege.host.lines(CHANNEL)[0] + b"\n")
-
-
 def _outside(siege: Siege) -> None:
     siege.host.commit({"README.md": b"mine\n"})
 
@@ -237,17 +174,8 @@ def _of_nobody(siege: Siege) -> None:
     siege.sync(siege.spark, siege.spark)
 
 
-def _after_a_hole(siege: Siege) -> None:
-    author = siege.host.author(CHANNEL, signer(siege.mac))
-    author.line()
-    siege.host.append(CHANNEL, author.line())
-
-
-def _old_presence(siege: Siege) -> None:
-    old = _presence(siege, "mac", "")
-    siege.send("lee", "mac", "so that mac has something new to say")
-    siege.sync(siege.lee, siege.mac, siege.spark)
-    assert _presence(siege, "mac", old) != old
+def _shortened(siege: Siege) -> None:
+    siege.host.truncate(CHANNEL, 2)
 
 
 def _forgotten(siege: Siege) -> None:
@@ -265,14 +193,14 @@ UNPROVED: dict[str, tuple[Callable[[Siege], None], str]] = {
     "a file that is none of the wire's": (_outside, "SHAPE"),
     "a trust document that does not count": (_no_trust, "TRUST"),
     "a line of a key that nobody knows": (_of_nobody, "KEY_UNKNOWN"),
-    "a line after a hole": (_after_a_hole, "GAP"),
-    "an old presence again": (_old_presence, "PRESENCE"),
+    "a line after a hole": (MOVES["a line from the far future of its channel"], "GAP"),
+    "an old presence again": (MOVES["an old presence is put back"], "PRESENCE"),
     "lines that their owner had forgotten": (_forgotten, "STATE_LOST"),
-    "bytes that nobody signed": (_junk, "SIGNATURE"),
-    "a line in a place that it was not signed for": (_moved, "MISPLACED"),
-    "a copy": (_copied, "REPLAY"),
+    "bytes that nobody signed": (MOVES["a junk line"], "SIGNATURE"),
+    "a line in a place that it was not signed for": (MOVES["squatted with lines of another channel"], "MISPLACED"),
+    "a copy": (MOVES["a copy of an old line"], "REPLAY"),
     "lines that the remote lacked": (_shortened, "PREFIX"),
-    "a replaced history": (_rolled_back, "FORCED"),
+    "a replaced history": (MOVES["an older mirror is restored"], "FORCED"),
 }
 
 

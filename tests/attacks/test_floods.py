@@ -4,24 +4,29 @@ Each of these measures a real `wire sync`, with all its git children: how long i
 of them has.
 """
 
-import random
 import subprocess
 import sys
 from dataclasses import dataclass
 
 import pytest
 
-from support import hostile_host as hostile
-from support.besieged import Siege, pin, shown, signer, state
+from support.besieged import Siege, pin, shown, state
 from support.hostile_host import ROOT
 from support.machine import Machine
+from support.moves_many import (
+    commits_without_end,
+    files_without_end,
+    huge_files,
+    huge_line,
+    junk_requests,
+    nothing_but_lines,
+    segments_without_end,
+)
 from support.sizes import size
-from wire.keys import requests
 
 CHANNEL = "mac/spark"
-MB = 1 << 20
 HUGE = size(24, 200, "megabytes of a huge blob")
-LINES = size(256, 1024, "kilobytes of nothing but line ends") << 10
+KILOBYTES = size(256, 1024, "kilobytes of nothing but line ends")
 FILES = size(800, 10_000, "junk files of each kind")
 MEMORY = 100
 """Megabytes above an ordinary sync that a flood may cost."""
@@ -68,16 +73,11 @@ def _bounded(siege: Siege, machine: Machine, plain: Cost) -> None:
     assert sum(record.stat().st_size for record in records) < 200_000
 
 
-def _junk(megabytes: float, seed: int = 1) -> bytes:
-    """Return bytes that do not compress and hold no newline."""
-    return random.Random(seed).randbytes(int(megabytes * MB)).replace(b"\n", b"x")
-
-
 def test_huge_line(siege: Siege) -> None:
     # 200 MB without a newline at the end of a segment. It is not read; what the owner says later is.
     siege.remote.compress_nothing()
     plain = _sync(siege.spark)
-    siege.host.append(CHANNEL, _junk(HUGE))
+    huge_line(siege, HUGE)
     _bounded(siege, siege.spark, plain)
     siege.send("mac", "spark", "behind the flood")
     _bounded(siege, siege.mac, plain)
@@ -89,17 +89,7 @@ def test_huge_line(siege: Siege) -> None:
 def test_huge_blobs_elsewhere(siege: Siege) -> None:
     siege.remote.compress_nothing()
     plain = _sync(siege.spark)
-    junk = _junk(HUGE)
-    siege.host.commit(
-        {
-            "README.md": junk,
-            f"{ROOT}/trust/000005.json": junk,
-            f"{ROOT}/trust.json": junk,
-            f"{ROOT}/requests/zoe.{'0' * 32}.json": junk,
-            f"{ROOT}/.gitattributes": junk,
-            hostile.segment("lee/mac", 2): junk,
-        }
-    )
+    huge_files(siege, HUGE)
     _bounded(siege, siege.spark, plain)
     siege.settle()
     siege.flows(("mac", "spark"), ("lee", "mac"))
@@ -110,10 +100,7 @@ def test_huge_blobs_elsewhere(siege: Siege) -> None:
 def test_segment_of_nothing_but_lines(siege: Siege, unit: bytes) -> None:
     # A megabyte of the shortest lines there are: a million pieces, each of which is foreign.
     plain = _sync(siege.spark)
-    data = siege.host.read(hostile.segment(CHANNEL)) or b""
-    siege.host.append(CHANNEL, unit * ((LINES - len(data)) // len(unit)))
-    siege.host.append("mac/lee", unit * (LINES // len(unit)), number=1)
-    siege.host.append("mac/lee", unit * (LINES // len(unit)), number=2)
+    nothing_but_lines(siege, unit, KILOBYTES / 1024)
     _bounded(siege, siege.spark, plain)
     siege.send("mac", "spark", "behind the flood")
     siege.settle()
@@ -123,7 +110,7 @@ def test_segment_of_nothing_but_lines(siege: Siege, unit: bytes) -> None:
 def test_segments_without_end(siege: Siege) -> None:
     # Files that would be segments, each with something else in it, behind the only one that is.
     plain = _sync(siege.spark)
-    siege.host.commit({hostile.segment(CHANNEL, number): b"junk %d\n" % number * 50 for number in range(2, FILES)})
+    segments_without_end(siege, FILES)
     _bounded(siege, siege.spark, plain)
     siege.send("mac", "spark", "going on")
     siege.settle()
@@ -133,16 +120,7 @@ def test_segments_without_end(siege: Siege) -> None:
 def test_junk_files(siege: Siege) -> None:
     # Ten thousand files outside, of illegal shape, of unknown names, of trust versions and of requests.
     plain = _sync(siege.spark)
-    raw = siege.host.trust[1]
-    changes: dict[str | bytes, bytes | hostile.File | None] = {}
-    for number in range(FILES):
-        changes[f"junk/{number}"] = b"%d" % number
-        changes[f"{ROOT}/mac/junk-{number}"] = b"%d" % number
-        changes[f"{ROOT}/lee/spark/{number}.jsonl"] = hostile.File(b"elsewhere", "120000")
-        changes[f"{ROOT}/mallory-{number}/mac/000001.jsonl"] = b"%d\n" % number
-        changes[f"{ROOT}/trust/{number + 100:06}.json"] = raw + b" " * number
-        changes[f"{ROOT}/requests/zoe-{number}.{number:032x}.json"] = b"%d" % number
-    siege.host.commit(changes)
+    files_without_end(siege, FILES)
     _bounded(siege, siege.spark, plain)
     assert len(list((siege.spark.clone() / ROOT).rglob("*"))) < 1000, "a stranger's files fill the clone"
     siege.send("mac", "spark", "going on")
@@ -156,10 +134,7 @@ def test_junk_files(siege: Siege) -> None:
 def test_commits_without_end(siege: Siege) -> None:
     # Between two looks a vandal rewrites a line again and again, and at last leaves everything as it was.
     plain = _sync(siege.spark)
-    tip = siege.host.tip
-    for number in range(size(30, 3000, "commits between two looks")):
-        siege.host.rewrite(CHANNEL, 2, lambda raw, n=number: raw.replace(b"number", b"%d" % n))
-        siege.host.commit({}, base=tip)
+    commits_without_end(siege, size(30, 3000, "commits between two looks"))
     _bounded(siege, siege.spark, plain)
     siege.settle()
     siege.check(everyone={f"PREFIX {CHANNEL}", f"SIGNATURE {CHANNEL}"})
@@ -167,27 +142,7 @@ def test_commits_without_end(siege: Siege) -> None:
 
 def test_junk_requests(siege: Siege) -> None:
     # Requests of every wrong kind, and one honest one among them: that one is found, and can be approved.
-    wire, mac = siege.host.wire, signer(siege.mac)
-    genuine = requests.make(siege.host.key, wire=wire, name="vera", role="agent", created="2026-11-29T11:20:00.123Z")
-    key = siege.host.key.key_id
-    folder = f"{ROOT}/requests"
-    siege.host.commit(
-        {
-            f"{folder}/vera.{key}.json": genuine,
-            f"{folder}/root.{key}.json": genuine,
-            f"{folder}/mac.{mac.key_id}.json": requests.make(
-                mac, wire=wire, name="mac", role="agent", created="2026-11-29T11:20:00.123Z"
-            ),
-            f"{folder}/eve.{key}.json": genuine.replace(b'"vera"', b'"eve"'),
-            f"{folder}/big.{'1' * 32}.json": b"{" * 5000,
-            f"{folder}/deep.{'2' * 32}.json": b'{"a":' * 700,
-            f"{folder}/empty.{'3' * 32}.json": b"",
-            f"{folder}/link.{'4' * 32}.json": hostile.File(b"/etc/passwd", "120000"),
-            f"{folder}/other.{key}.json": requests.make(
-                siege.host.key, wire="0" * 32, name="other", role="agent", created="2026-11-29T11:20:00.123Z"
-            ),
-        }
-    )
+    junk_requests(siege)
     asked = siege.mac.jsonl("trust", "requests")
     assert [one["name"] for one in asked] == ["vera"]
     siege.newcomer("zoe")

@@ -16,8 +16,8 @@ import pytest
 from support import gitcmd
 from support import hostile_host as hostile
 from support.besieged import NEVER, Siege, pin, site
-from support.hostile_host import ROOT
 from support.machine import Machine
+from support.moves_many import huge_files
 from wire.api import Wire
 from wire.daemon import hearing, repair
 
@@ -47,15 +47,6 @@ def _limited(machine: Machine, *args: str) -> tuple[int, dict[str, Any]]:
     return done.returncode, json.loads(done.stdout or done.stderr)
 
 
-def _flood(siege: Siege) -> None:
-    siege.remote.compress_nothing()
-    paths = [
-        "README.md", f"{ROOT}/trust/000005.json", f"{ROOT}/.gitattributes", f"{ROOT}/requests/zoe.{'0' * 32}.json",
-        hostile.segment("lee/mac", 2),
-    ]  # fmt: skip
-    siege.host.commit({path: os.urandom(3 * MB) for path in paths})
-
-
 FOUND = {"TRUST wire", "SHAPE wire", "SIZE lee/mac"}
 
 
@@ -64,7 +55,8 @@ def test_the_wire_goes_on_without_the_huge_blobs(siege: Siege) -> None:
     config = (siege.spark.clone() / ".git" / "config").read_bytes()
     siege.send("mac", "spark", "before the flood")
     siege.sync(siege.mac)
-    _flood(siege)
+    siege.remote.compress_nothing()
+    huge_files(siege, 3)
     status, told = _limited(siege.spark, "sync")
     assert status == 4, json.dumps(told)
     assert pin(siege.spark).accepted[CHANNEL].seq == 5
@@ -92,7 +84,8 @@ def test_the_wire_goes_on_without_the_huge_blobs(siege: Siege) -> None:
 
 
 def test_a_host_that_leaves_nothing_out_is_told_how(siege: Siege) -> None:
-    _flood(siege)
+    siege.remote.compress_nothing()
+    huge_files(siege, 3)
     status, told = _limited(siege.spark, "sync")
     assert status == 6, json.dumps(told)
     told = told["failure"]

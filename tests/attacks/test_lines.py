@@ -5,7 +5,9 @@ commit puts the channel right, and all end with the same accepted chain.
 """
 
 from support import hostile_host as hostile
-from support.besieged import Siege, all_incidents, incidents, pin, shown, signer, site, tail
+from support.besieged import Siege, all_incidents, incidents, pin, shown, signer, tail
+from support.moves import MOVES
+from support.moves_signed import UNREADABLE, says
 from wire.store.incidents import Incident
 
 CHANNEL = "mac/spark"
@@ -19,36 +21,14 @@ def _goes_on(siege: Siege) -> None:
     siege.settle()
 
 
-# Changes of what was there
-
-
-def test_reorder_of_lines_that_nobody_has_seen(siege: Siege) -> None:
-    # Whoever sees them in the wrong order takes the first one, finds a gap, and gets the rest from the owner.
-    siege.send("mac", "spark", "five")
-    siege.send("mac", "spark", "six")
-    siege.sync(siege.mac)
-    siege.host.reorder(CHANNEL, 5)
-    siege.sync(siege.spark)
-    assert f"{CHANNEL}/5" in shown(siege.spark)
-    _goes_on(siege)
-    siege.check(
-        spark={f"GAP {CHANNEL}"},
-        lee={f"GAP {CHANNEL}"},
-        mac={f"PREFIX {CHANNEL}", f"REPLAY {CHANNEL}"},
-    )
-
-
 def test_withheld_line(siege: Siege) -> None:
     # The host drops a line before anybody sees it and shows the ones behind it: they wait, and nothing is skipped.
-    siege.send("mac", "spark", "five")
-    siege.send("mac", "spark", "six")
-    siege.sync(siege.mac)
-    siege.host.delete(CHANNEL, 5)
+    MOVES["a new line is held back, and the next one shown"](siege)
     siege.sync(siege.spark)
     assert not {f"{CHANNEL}/5", f"{CHANNEL}/6"} & shown(siege.spark).keys()
+    assert pin(siege.spark).accepted[CHANNEL].seq == 4
     _goes_on(siege)
-    # That line 5 had been there, and was taken away, they learn from the commits on the way.
-    siege.check(everyone={f"GAP {CHANNEL}", f"PREFIX {CHANNEL}"}, mac={f"PREFIX {CHANNEL}"})
+    assert pin(siege.spark).accepted[CHANNEL].seq == 7
 
 
 def test_rewrite_seen_through_the_command_line(siege: Siege) -> None:
@@ -82,20 +62,6 @@ def test_rewrite_seen_through_the_command_line(siege: Siege) -> None:
     siege.check(everyone={f"PREFIX {CHANNEL}", f"SIGNATURE {CHANNEL}"})
 
 
-# Lines that nobody may have signed
-
-
-def test_spelling_of_a_line_that_is_new(siege: Siege) -> None:
-    # The same on the first sight of a line: nobody takes the wrong spelling, and everybody takes the right one later.
-    siege.send("mac", "spark", "five")
-    siege.sync(siege.mac)
-    raw = siege.host.lines(CHANNEL)[-1]
-    other = hostile.spellings(hostile.signature_text(raw))[7]
-    siege.host.rewrite(CHANNEL, 5, lambda _: hostile.with_signature(hostile.signed_part(raw), other)[:-1])
-    _goes_on(siege)
-    siege.check(everyone={f"PREFIX {CHANNEL}", f"SIGNATURE {CHANNEL}"})
-
-
 # Lines signed by somebody else, or for somewhere else
 
 
@@ -126,99 +92,41 @@ def _unknown(siege: Siege) -> Incident:
 # What the owner of the key signed, and nobody can read
 
 
-def test_deep_nesting(siege: Siege) -> None:
-    # 30,000 brackets, validly signed: the line keeps its place, is shown as unreadable, and stops nobody.
-    deep = b'"body":' + b"[" * 30_000 + b"]" * 30_000 + b","
-    _signed_by_mac(siege, deep)
-    _unreadable(siege, "nesting")
-
-
-def test_duplicate_keys(siege: Siege) -> None:
-    # Two bodies: no component may show the first one while another shows the last.
-    _signed_by_mac(siege, b'"body":"yes","body":"no",')
-    _unreadable(siege, "duplicate")
-
-
-def test_duplicate_of_a_fixed_member(siege: Siege) -> None:
-    # The place is read by position, so that a second `seq` moves nothing.
-    _signed_by_mac(siege, b'"seq":99,"from":"lee","body":"which?",')
-    _unreadable(siege, "")
-
-
-def test_not_a_number(siege: Siege) -> None:
-    _signed_by_mac(siege, b'"body":{"n":NaN},')
-    _unreadable(siege, "NaN")
-
-
-def test_no_json_at_all(siege: Siege) -> None:
-    _signed_by_mac(siege, b'"body":}{,')
-    _unreadable(siege, "JSON")
-
-
-def test_terminal_escapes_in_an_unreadable_line(siege: Siege) -> None:
-    _signed_by_mac(siege, b'"body":"\x1b[2J\x1b]0;owned\x07",')
+def test_what_no_two_parsers_read_alike(siege: Siege) -> None:
+    # Brackets without end, members twice, numbers that are none, escapes: each keeps its place and says why it cannot
+    # be read, stops nobody, and no part of it is shown.
+    MOVES["lines that nobody can read"](siege)
+    siege.sync(siege.mac)
+    siege.send("mac", "spark", "readable again")
     siege.settle()
+    items = {item["id"]: item for item in tail(siege.spark).jsonl()}
+    for number, why in enumerate(UNREADABLE, 5):
+        item = items[f"{CHANNEL}/{number}"]
+        assert (item["verdict"], why in item["why"], "line" in item) == ("unreadable", True, False), item["why"]
+    assert items[f"{CHANNEL}/{len(UNREADABLE) + 5}"]["verdict"] == "verified"
     result = siege.spark.wire("tail", "--all", check=False)
     assert b"\x1b" not in result.out + result.err
 
 
-def _signed_by_mac(siege: Siege, middle: bytes) -> None:
-    """Publish a line with the owner's key that his tools would not make, and one that they made behind it."""
-    author = siege.host.author(CHANNEL, signer(siege.mac))
-    raw = author.line(middle=middle)
-    siege.host.append(CHANNEL, raw)
-    siege.sent[f"{CHANNEL}/5"] = raw[:-1]
-    siege.sync(siege.mac)
-    siege.send("mac", "spark", "readable again")
-
-
-def _unreadable(siege: Siege, why: str) -> None:
-    siege.settle()
-    result = tail(siege.spark)
-    items = {item["id"]: item for item in result.jsonl()}
-    assert items[f"{CHANNEL}/5"]["verdict"] == "unreadable"
-    assert why in items[f"{CHANNEL}/5"]["why"]
-    assert items[f"{CHANNEL}/6"]["verdict"] == "verified"
-    schema = f"SCHEMA {CHANNEL}"
-    # For mac the line is one that its own state did not know.
-    siege.check(mac={schema, f"STATE_LOST {CHANNEL}"}, spark={schema}, lee={schema})
-
-
 def test_time_that_no_calendar_has(siege: Siege) -> None:
     # A time is a claim and decides nothing: it may be of 2099, or of the 99th of a 99th month.
-    author = siege.host.author(CHANNEL, signer(siege.mac))
-    for number, ts in enumerate(
-        ("2099-01-01T00:00:00.000Z", "9999-99-99T99:99:99.999Z", "0000-00-00T00:00:00.000Z"), 5
-    ):
-        raw = author.line("when is now?", ts=ts)
-        siege.host.append(CHANNEL, raw)
-        siege.sent[f"{CHANNEL}/{number}"] = raw[:-1]
-    siege.settle()
+    MOVES["lines of other times"](siege)
+    siege.settle(rounds=1)
     items = {item["id"]: item for item in tail(siege.spark).jsonl()}
-    assert items[f"{CHANNEL}/5"]["verdict"] == "verified"
+    assert {items[f"{CHANNEL}/{number}"]["verdict"] for number in (5, 6, 7)} == {"verified"}
     assert "clock-ahead" in items[f"{CHANNEL}/5"]["flags"]
     assert siege.spark.wire("tail", "--all", check=False).status in (0, 4)
-    siege.check(mac={f"STATE_LOST {CHANNEL}"})
-    assert pin(siege.spark).accepted[CHANNEL].seq == 7
 
 
 def test_trust_that_goes_down(siege: Siege) -> None:
     # A line of the owner's key names an older trust version than the line before it: valid, shown, and told.
-    chain = site(siege.spark).trust(pin(siege.spark))
-    author = siege.host.author(CHANNEL, signer(siege.mac))
-    for number, trust in enumerate((chain.newest.reference, chain.at(2).reference, chain.newest.reference), 5):
-        raw = author.line("which trust?", trust=trust)
-        siege.host.append(CHANNEL, raw)
-        siege.sent[f"{CHANNEL}/{number}"] = raw[:-1]
-    siege.settle()
+    MOVES["a line of an older trust"](siege)
+    siege.settle(rounds=1)
     items = {item["id"]: item for item in tail(siege.spark).jsonl()}
     assert items[f"{CHANNEL}/6"]["verdict"] == "verified"
-    schema = f"SCHEMA {CHANNEL}"
-    siege.check(mac={schema, f"STATE_LOST {CHANNEL}"}, spark={schema}, lee={schema})
     assert f"{CHANNEL}/6" in siege.spark.wire("incidents", "--json").stdout
     # The first line of what a fetch brings is compared with what was accepted before.
-    raw = author.line("and now?", trust=chain.at(2).reference)
-    siege.host.append(CHANNEL, raw)
-    siege.sent[f"{CHANNEL}/8"] = raw[:-1]
-    siege.settle()
+    author = siege.host.author(CHANNEL, signer(siege.mac))
+    says(siege, author, author.line("and now?", trust=siege.chain.at(2).reference))
+    siege.settle(rounds=1)
     assert f"{CHANNEL}/8" in siege.spark.wire("incidents", "--json").stdout

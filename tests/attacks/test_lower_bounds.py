@@ -5,12 +5,14 @@ is over when the lines arrive. What a key's revocation cut is held against nobod
 """
 
 import json
-import shutil
+import re
 from pathlib import Path
 
 from support import hostile_host as hostile
-from support.besieged import Siege, all_incidents, incidents, new_key, pin, signer, site
+from support.besieged import Siege, all_incidents, api, incidents, new_key, pin, shown, signer, site
 from support.machine import Machine
+from support.moves import ELSEWHERE, MOVES
+from support.moves_shown import acknowledged, yesterday
 from wire.daemon.bounds import LOOKS
 from wire.keys.exhibits import read as read_bundle
 from wire.protocol.line import head
@@ -24,15 +26,8 @@ def _gaps(machine: Machine, channel: str) -> list[Incident]:
     return [one for one in all_incidents(machine, "GAP") if one.scope == channel]
 
 
-def _acknowledged(siege: Siege) -> None:
-    """Let spark say in a line what it has of mac's."""
-    siege.send("spark", "mac", "with what spark has of mac's")
-    siege.settle()
-
-
 def test_a_newcomer_on_a_shortened_wire_is_told_at_once(siege: Siege, tmp_path: Path) -> None:
-    _acknowledged(siege)
-    siege.host.truncate(CHANNEL, 2)
+    MOVES["lines are cut that somebody acknowledged"](siege)
     zoe = siege.newcomer("zoe", approved=False)
     (told,) = _gaps(zoe, CHANNEL)
     assert (told.subject, told.evidence["seq"], told.evidence["end"]) == ("acknowledged by spark", 4, 2)
@@ -55,8 +50,7 @@ def test_a_newcomer_on_a_shortened_wire_is_told_at_once(siege: Siege, tmp_path: 
 
 
 def test_it_is_told_for_as_long_as_the_lines_are_withheld(siege: Siege) -> None:
-    _acknowledged(siege)
-    siege.host.truncate(CHANNEL, 2)
+    MOVES["lines are cut that somebody acknowledged"](siege)
     zoe = siege.newcomer("zoe", approved=False)
     for number in range(2):
         siege.host.commit({f"{number}.md": b"of no concern\n"})
@@ -84,22 +78,21 @@ def test_a_newcomer_is_told_by_presences_where_nobody_wrote_of_it(siege: Siege) 
 
 
 def test_a_machine_that_was_away_learns_what_is_withheld_from_it(siege: Siege) -> None:
-    # mac tells all, and spark and zoe have it; lee is shown the state of yesterday, with the presences of today.
+    # mac tells all, and lee and zoe have it; spark is shown the state of yesterday, with the presences of today.
     siege.newcomer("zoe")
     siege.settle()
-    before = siege.host.tip
-    siege.send("mac", "all", "said to all")
-    siege.sync(siege.mac, siege.spark, siege.machines["zoe"])
-    today = siege.host.read(hostile.segment("mac/all"))
-    siege.host.put_back(before)
-    for _ in range(LOOKS + 2):
-        siege.sync(siege.lee)
-    assert incidents(siege.lee) == {"GAP mac/all"}
-    (told,) = _gaps(siege.lee, "mac/all")
+    yesterday(siege, "spark")
+    siege.sync(siege.machines["zoe"])
+    siege.sync(*[siege.spark] * (LOOKS + 2))
+    assert incidents(siege.spark) == {"GAP mac/all", "GAP mac/lee"}
+    (told,) = _gaps(siege.spark, "mac/all")
     assert (told.subject, told.count) == ("presences", 1), "one, although two say so"
-    siege.host.commit({hostile.segment("mac/all"): today})
-    siege.sync(siege.lee)
-    assert _gaps(siege.lee, "mac/all")[0].ended
+    paths = [hostile.segment(channel) for channel in ("mac/all", "mac/lee")]
+    today = {path: siege.host.read(path) for path in paths}
+    with siege.host.asked_by("spark"):
+        siege.host.commit(today)
+    siege.sync(siege.spark)
+    assert _gaps(siege.spark, "mac/all")[0].ended
 
 
 def test_what_was_ahead_is_compared_when_it_arrives(siege: Siege, tmp_path: Path) -> None:
@@ -147,7 +140,7 @@ def test_an_ack_that_was_ahead_is_compared_when_it_arrives(siege: Siege) -> None
 def test_what_a_revocation_cut_is_held_against_nobody(siege: Siege) -> None:
     # spark acknowledged mac's line 4, which was cut since; the next key's lines 3 and 4 are others. A newcomer sees an
     # ack of another line 4, and neither a split view nor a gap: by the trust that spark held then, it was right.
-    _acknowledged(siege)
+    acknowledged(siege)
     keep = head(siege.host.lines(CHANNEL)[1])
     replacement = new_key(siege.mac, SEED)
     siege.retire("mac", siege.ends("mac", spark=(2, keep)), replacement=replacement)
@@ -166,19 +159,10 @@ def test_what_a_revocation_cut_is_held_against_nobody(siege: Siege) -> None:
     assert cut.keys() == lost
 
 
-def test_lines_that_a_machine_forgot_and_the_remote_withholds(siege: Siege, tmp_path: Path) -> None:
+def test_lines_that_a_machine_forgot_and_the_remote_withholds(siege: Siege) -> None:
     # mac's state goes back to a backup, and the remote shows what suits that. Whatever mac sends next would be a second
     # line for a place; spark's ack of the first one is what gives it away.
-    backup = tmp_path / "backup"
-    shutil.copytree(siege.mac.wire_home, backup, symlinks=True)
-    siege.send("mac", "spark", "five")
-    siege.sync(siege.mac, siege.spark)
-    siege.send("spark", "mac", "I have your five")
-    siege.sync(siege.spark)
-    siege.mac.close()
-    shutil.rmtree(siege.mac.wire_home)
-    shutil.copytree(backup, siege.mac.wire_home, symlinks=True)
-    siege.host.truncate(CHANNEL, 4)
+    ELSEWHERE["what a machine forgot is held back"](siege)
     siege.sync(siege.mac)
     (told,) = [one for one in all_incidents(siege.mac, "STATE_LOST") if one.scope == CHANNEL]
     assert "spark/mac/4 says to have mac/spark/5, and this machine has sent 4 line(s)" in told.message
@@ -194,10 +178,7 @@ def test_lines_that_a_machine_forgot_and_the_remote_withholds(siege: Siege, tmp_
 
 def test_a_peer_who_says_to_have_what_never_was(siege: Siege) -> None:
     # A malicious peer can make everybody ask, once; it stops nothing and takes nothing back.
-    middle = b'"body":"hello","ack":[999999,"%s"],' % (b"ab" * 32)
-    author = siege.host.author("lee/spark", signer(siege.lee))
-    for _ in range(20):
-        siege.host.append("lee/spark", author.line(middle=middle))
+    MOVES["an ack of lines that never were"](siege)
     siege.sync(siege.mac)
     (told,) = _gaps(siege.mac, "spark/lee")
     assert (told.count, told.evidence["by"]) == (1, "lee")
@@ -209,3 +190,64 @@ def test_a_peer_who_says_to_have_what_never_was(siege: Siege) -> None:
     (own,) = [one for one in all_incidents(siege.spark, "STATE_LOST") if one.scope == "spark/lee"]
     assert "either what it sent was lost here" in own.message
     assert hostile.segment("spark/lee") not in siege.remote.files()
+
+
+def test_who_is_shown_yesterday_for_ever_hears_of_nobody(siege: Siege) -> None:
+    # Lines and presences of yesterday fit together, and nothing contradicts them: no look can tell. What can be told
+    # is silence: nobody is heard of again by who is frozen, and the sender sees that nothing arrived there.
+    MOVES["one is shown yesterday for ever"](siege)
+    identity = siege.send("mac", "spark", "are you there?")
+    asks = siege.send("spark", "mac", "is anybody there?")
+    siege.sync(siege.mac, *[siege.spark] * LOOKS)
+    before = {one.name: one.age for one in api(siege.spark).agents()}
+    siege.sync(siege.mac, siege.spark, siege.mac)
+    after = {one.name: one.age for one in api(siege.spark).agents()}
+    assert incidents(siege.spark) == set()
+    assert f"{CHANNEL}/5" not in shown(siege.spark)
+    assert all(after[name] > before[name] for name in ("mac", "lee")), "somebody was heard of"
+    for sender, sent in ((siege.mac, identity), (siege.spark, asks)):
+        (recipient,) = api(sender).trace(sent).recipients
+        assert "delivered" not in [one.state for one in recipient.reached], sent
+    # What spark sent was swallowed; when the host shows the truth again, spark misses its line and brings it back.
+    siege.host.views.clear()
+    siege.sync(siege.spark)
+    assert pin(siege.spark).frozen is not None
+    siege.heal(siege.spark)
+    siege.settle()
+    assert (identity in shown(siege.spark), asks in shown(siege.mac)) == (True, True)
+
+
+def test_who_is_answered_by_nobody_loses_nothing(siege: Siege) -> None:
+    ELSEWHERE["nobody is answered"](siege)
+    siege.send("mac", "spark", "it waits")
+    assert siege.mac.wire("sync", check=False).status == 6
+    seen = siege.mac.json("status", check=False)
+    assert (seen["exit_status"], seen["unpushed"]) == (6, 1)
+    siege.host.bring_back()
+    siege.settle()
+    siege.check()
+
+
+def test_objects_that_git_refuses_are_taken_by_nobody(siege: Siege) -> None:
+    before = siege.host.tip
+    ELSEWHERE["objects that are none"](siege)
+    siege.send("mac", "spark", "it waits")
+    assert siege.sync(siege.mac, failing=True).failure is not None
+    assert siege.sync(siege.spark, failing=True).failure is not None
+    assert pin(siege.spark).frozen is None
+    siege.host.put_back(before)
+    siege.settle()
+    siege.check()
+
+
+def test_a_host_that_reads_everything_reads_no_closed_letter(siege: Siege) -> None:
+    siege.send("mac", "spark", "the launch is at noon", subject="launch", seal=True)
+    siege.send("mac", "spark", "an open word")
+    siege.settle()
+    everything = ELSEWHERE["everything is read"](siege)
+    assert b"an open word" in everything
+    assert b"noon" not in everything
+    assert b"launch" not in everything
+    # Who writes to whom, and when, is plain.
+    plain = rb'"from":"mac","to":"spark","seq":5,"prev":"[0-9a-f]{64}","ts":"20'
+    assert re.search(plain, everything)

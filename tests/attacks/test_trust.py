@@ -8,7 +8,6 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from support import hostile_host as hostile
 from support import moves
 from support.besieged import Siege, all_incidents, incidents, pin, signer, site
 from wire.keys.trust import Chain, enroll, prove, sign_document, successor
@@ -57,10 +56,8 @@ def test_next_version_without_a_root(siege: Siege) -> None:
 
 def test_version_of_the_far_future(siege: Siege) -> None:
     # Nothing can be said of a version whose predecessor is not there; a thousand of them are one incident.
-    raw = _chain(siege).newest.raw
-    siege.host.commit({hostile.document(number): raw for number in range(100, 1100)})
-    siege.settle()
-    siege.check(everyone={TRUST})
+    moves.MOVES["a thousand trust versions of the far future"](siege)
+    siege.sync(siege.mac)
     assert len(all_incidents(siege.mac, "TRUST")) == 1
 
 
@@ -97,14 +94,7 @@ def test_two_documents_with_one_number(siege: Siege) -> None:
 def test_trust_withheld(siege: Siege) -> None:
     # mac names a version that the host keeps back. The line is taken, since its key is known, and everybody is told
     # that what they hold is old, until the version arrives.
-    siege.mac.wire("group", "set", "both", "mac", "spark")
-    assert siege.host.trust[0] == 5
-    siege.send("mac", "spark", "by the rules of version 5")
-    siege.sync(siege.mac)
-    old = siege.host.read(hostile.document(4))
-    siege.host.commit(
-        {hostile.document(5): None, f"{hostile.document(5)}.sig": None, f"{hostile.ROOT}/trust.json": old}
-    )
+    moves.MOVES["a new trust version is held back"](siege)
     siege.sync(siege.spark)
     assert "TRUST_WITHHELD wire" in incidents(siege.spark)
     items = siege.spark.wire("tail", "--all", "--json", check=False).jsonl()
@@ -121,41 +111,6 @@ def test_trust_withheld(siege: Siege) -> None:
 
 
 # Newcomers
-
-
-def test_newcomer_at_another_wire(siege: Siege) -> None:
-    # The host shows the newcomer a wire of its own in the place of the one that a person named. The checkpoint differs.
-    checkpoint = siege.mac.json("trust", "show")["checkpoint"]
-    tip = siege.host.tip
-    siege.host.delete_branch()
-    mallory = siege.new_machine("mallory")
-    mallory.wire("init", siege.remote.url, "--as", "mac")
-    _refused_at_the_door(siege, checkpoint)
-    siege.host.put_back(tip)
-    siege.newcomer("zoe")
-    siege.settle()
-    siege.check()
-
-
-def test_newcomer_at_an_older_copy(siege: Siege) -> None:
-    # The host shows an older trust than the checkpoint names, under which somebody was not revoked yet.
-    checkpoint = siege.mac.json("trust", "show")["checkpoint"]
-    assert checkpoint.startswith("4:")
-    tip = siege.host.tip
-    moves.rolled_back(siege.host)
-    _refused_at_the_door(siege, checkpoint)
-    siege.host.put_back(tip)
-    siege.newcomer("zoe")
-    siege.settle()
-    siege.check()
-
-
-def _refused_at_the_door(siege: Siege, checkpoint: str) -> None:
-    machine = siege.new_machine("refused")
-    joined = machine.wire("join", siege.remote.url, "--as", "refused", "--trust", checkpoint, "--json", check=False)
-    assert (joined.status, joined.json()["reason"]) == (5, "checkpoint")
-    assert not machine.clones
-    assert not (machine.wire_home / "state" / "hub").exists()
 
 
 def test_request_that_is_spoiled(siege: Siege) -> None:

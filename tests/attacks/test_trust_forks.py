@@ -6,37 +6,24 @@ from typing import Any
 import pytest
 
 from support import team
-from support.besieged import Siege, incidents, pin, signer, site
+from support.besieged import Siege, incidents, pin, site
 from support.machine import Machine
-from wire.keys import roots
-from wire.keys.trust import enroll, prove, set_group, sign_document
-from wire.protocol.encoding import Signer, format_checkpoint
+from support.moves import ELSEWHERE
+from support.moves_signed import EVE
+from wire.protocol.encoding import format_checkpoint
 from wire.store import trustforks
 from wire.store.pin import replace
 
-NOW = "2026-11-29T11:20:00.123Z"
-EVE = Signer(b"e" * 32)
 CODE = "TRUST_FORK wire"
 
 
 def _forked(siege: Siege) -> tuple[str, str]:
     """Let mac hold one document and spark and lee another, which enrols eve; return both checkpoints."""
-    chain, root = site(siege.mac).trust(pin(siege.mac)), signer(siege.mac, "root")
-    one = set_group(chain.newest, chain.wire, name="review", members=["mac", "lee"], created=NOW)
-    proof = prove(EVE, wire=chain.wire, name="eve", role="agent")
-    two = enroll(
-        chain.newest, chain.wire, name="eve", role="agent", public=EVE.public, proof=proof, created=NOW
-    )  # fmt: skip
-    version, tip = chain.newest.version + 1, siege.host.tip
-    siege.host.put_trust(version, one, sign_document(one, root))
-    siege.sync(siege.mac)
-    siege.host.put_back(tip)
-    siege.host.put_trust(version, two, sign_document(two, root))
+    both = ELSEWHERE["two trust documents with one number"](siege)
     for machine in (siege.spark, siege.lee, siege.mac):
         machine.wire("sync", check=False)
     assert CODE in incidents(siege.mac)
-    held, other = (chain.extend(raw, sign_document(raw, root)).newest.checkpoint for raw in (one, two))
-    return held, other
+    return both
 
 
 def _show(machine: Machine) -> dict[str, Any]:
@@ -147,14 +134,7 @@ def test_a_decision_survives(siege: Siege, offline: bool) -> None:
 
 def test_who_was_a_root_once_stops_no_later_version(siege: Siege) -> None:
     # The key counted for the version before its removal, and makes another one of that number, which the host shows.
-    line = roots.offer(EVE, wire=pin(siege.mac).wire, name="eve")
-    siege.mac.wire("trust", "root", "add", "eve", line, "--yes")
-    chain = site(siege.mac).trust(pin(siege.mac))
-    siege.mac.wire("trust", "root", "remove", "eve", "--yes")
-    held = _show(siege.mac)["checkpoint"]
-    siege.sync(siege.spark, siege.lee)
-    forged = set_group(chain.newest, chain.wire, name="hers", members=["lee"], created=NOW)
-    siege.host.put_trust(chain.newest.version + 1, forged, sign_document(forged, EVE))
+    held = ELSEWHERE["a removed root goes on"](siege)
     # What the roots decide from then on is in force for everybody all the same; nobody takes hers over.
     done = siege.mac.json("group", "set", "review", "mac", "spark")
     for machine in (siege.spark, siege.lee):

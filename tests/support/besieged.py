@@ -28,7 +28,7 @@ from wire.api import Wire
 from wire.daemon.report import Report
 from wire.daemon.site import Site
 from wire.keys import keyfile
-from wire.keys.trust import prove, retire, sign_document
+from wire.keys.trust import Chain, prove, retire, sign_document
 from wire.protocol.encoding import Signer
 from wire.store import pin as pins
 from wire.store.incidents import Incident, list_
@@ -77,6 +77,11 @@ class Siege:
     def lee(self) -> Machine:
         return self.machines["lee"]
 
+    @property
+    def chain(self) -> Chain:
+        """The trust that `mac` holds."""
+        return site(self.mac).trust(pin(self.mac))
+
     # What honest people do
 
     def send(self, sender: str | Machine, to: str, body: str = "honestly", **members: Any) -> str:
@@ -93,7 +98,8 @@ class Siege:
             failing: a report with a failure is no failure of the test.
         """
         for machine in machines or self.machines.values():
-            report = Wire.open(environ=machine.env).sync()
+            with self.host.asked_by(machine.name):
+                report = Wire.open(environ=machine.env).sync()
             assert failing or report.failure is None, f"{machine.name}: {report.failure!r}"
         return report
 
@@ -118,7 +124,7 @@ class Siege:
         key_id: str | None = None,
     ) -> None:
         """Let the root retire or revoke a key by a new trust version; see `wire.keys.build.retire`."""
-        chain = site(self.mac).trust(pin(self.mac))
+        chain = self.chain
         agent = chain.newest.agents[name]
         raw = retire(
             chain.newest,
@@ -145,8 +151,8 @@ class Siege:
     def newcomer(self, name: str, *, approved: bool = True) -> Machine:
         """Let one more machine join, and (unless it is to wait) be approved by `mac`."""
         machine = self.new_machine(name)
-        checkpoint = self.mac.json("trust", "show")["checkpoint"]
-        joined = machine.json("join", self.remote.url, "--as", name, "--trust", checkpoint)
+        with self.host.asked_by(name):
+            joined = machine.json("join", self.remote.url, "--as", name, "--trust", self.chain.newest.checkpoint)
         self.machines[name] = machine
         self.enrolled[name] = NEVER
         if approved:

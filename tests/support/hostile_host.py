@@ -20,7 +20,8 @@ import json
 import re
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -56,17 +57,24 @@ def document(version: int) -> str:
     return f"{ROOT}/trust/{version:06}.json"
 
 
+def presence_ref(agent: str) -> str:
+    """Return the ref of an agent's presence."""
+    return f"refs/wire/presence/{agent}"
+
+
 class HostileHost:
     """The owner of the disk below a `BareRemote`.
 
     Attributes:
         key: a key of its own, which no trust version lists.
+        views: by reader, what refs point to for that one alone (None: not there); the other refs are everybody's.
     """
 
     def __init__(self, remote: BareRemote, branch: str | None = None) -> None:
         self.remote = remote
         self.branch = branch or remote.branch
         self.key = Signer(sha256(b"a vandal's key").digest())
+        self.views: dict[str, dict[str, str | None]] = {}
 
     # What it sees
 
@@ -121,6 +129,50 @@ class HostileHost:
             int(found[1]) for path in self.remote.files(self.tip) if (found := re.search(r"/trust/(\d+)\.json$", path))
         )
         return newest, self.read(document(newest)) or b"", self.read(f"{document(newest)}.sig") or b""
+
+    def refs(self) -> dict[str, str | None]:
+        """Return what all refs point to."""
+        listed = self.remote.git("for-each-ref", "--format=%(refname) %(objectname)").decode().split("\n")[:-1]
+        return {ref: commit for ref, _, commit in (line.partition(" ") for line in listed)}
+
+    def everything(self) -> bytes:
+        """Return all bytes that were ever pushed, as whoever owns the disk can read them."""
+        return self.remote.git("cat-file", "--batch-all-objects", "--batch")
+
+    # What it shows to whom
+
+    @contextmanager
+    def asked_by(self, reader: str) -> Iterator[None]:
+        """Show a reader what `views` has for it; what it pushes to refs of its view stays in that view."""
+        view = self.views.get(reader)
+        if view is None:
+            yield
+            return
+        real = self.refs()
+        self.set_refs(view)
+        try:
+            yield
+        finally:
+            after = self.refs()
+            self.views[reader] = {ref: after.get(ref) for ref in view}
+            self.set_refs({ref: real.get(ref) for ref in view})
+
+    def set_refs(self, refs: Mapping[str, str | None]) -> None:
+        """Let refs point to something else, or to nothing."""
+        wanted = (f"update {ref} {commit}\n" if commit else f"delete {ref}\n" for ref, commit in refs.items())
+        self.remote.git("update-ref", "--stdin", input="".join(wanted).encode())
+
+    def at(self, commit: str) -> dict[str, str | None]:
+        """Return a view in which the branch is at a commit, and everything else as it is for all."""
+        return {f"refs/heads/{self.branch}": commit}
+
+    def take_away(self) -> None:
+        """Answer nobody any more."""
+        self.remote.path.rename(self.remote.path.with_suffix(".away"))
+
+    def bring_back(self) -> None:
+        """Answer again."""
+        self.remote.path.with_suffix(".away").rename(self.remote.path)
 
     # Commits
 
@@ -267,6 +319,20 @@ class HostileHost:
     def replace_object(self, commit: str, by: str) -> None:
         """Leave a `git replace` behind, which shows another commit in the place of one."""
         self.remote.git("update-ref", f"refs/replace/{commit}", by)
+
+    # Moves on presences
+
+    def presence(self, agent: str) -> str:
+        """Return the commit of an agent's presence."""
+        return gitcmd.line(self.remote.path, "rev-parse", presence_ref(agent))
+
+    def put_presence(self, agent: str, data: bytes) -> str:
+        """Put other bytes in the place of an agent's presence, and return their commit."""
+        oid = self.remote.git("hash-object", "-w", "--stdin", input=data).strip()
+        tree = self.remote.git("mktree", "-z", input=b"100644 blob " + oid + b"\tpresence.json\0").decode().strip()
+        made = gitcmd.line(self.remote.path, "commit-tree", tree, "-m", "presence")
+        self.set_refs({presence_ref(agent): made})
+        return made
 
     # Moves on the trust
 
