@@ -17,6 +17,8 @@ MISTAKES: dict[str, tuple[list[str], str]] = {
     "a digit of another kind": (["send", "spark", "hi", "--expires", "²h"], "is not a time to come"),
     "a time before time": (["tail", "--since", "99999999d"], "is not a time: 30m, 2h, 7d"),
     "a name in capitals": (["send", "SPARK", "hi"], "next: `wire agents` lists everybody, `wire group list`"),
+    "a text that looks like an option": (["send", "spark", "-dash"], "a text that begins with a dash stands behind --"),
+    "no id": (["send", "spark", "hi", "--thread", "foo"], "'foo' is not a message id; one is written mac/spark/42"),
     "a code for no time": (["invite", "lee", "--no-wait", "--ttl", "soon"], "'soon' is not a time to come"),
 }
 BESIDE_A_BATCH: dict[str, list[str]] = {
@@ -78,21 +80,18 @@ def test_a_mistake_is_answered_with_what_would_be_right(team: Team) -> None:
 def test_a_repository_that_is_not_there(team: Team) -> None:
     lee, away = team.new_machine("lee"), team.folder / "not here.git"
     begun = lee.wire("init", str(away), "--as", "lee", check=False)
-    assert (begun.status, f"next: make an empty repository there: git init --bare '{away}'" in begun.stderr) == (
-        6,
-        True,
-    )
+    assert begun.status == 6
+    assert f"next: make an empty repository there: git init --bare '{away}'" in begun.stderr
     BareRemote(away)  # which is what that command does
     made = lee.wire("init", str(away), "--as", "lee").stdout
     assert "wire daemon run" in made
+    assert "several wires" not in made
     away.rename(team.folder / "moved.git")
     checkpoint = re.search(r"checkpoint (\S+)", made)
     assert checkpoint is not None
     joined = team.new_machine("kim").wire("join", str(away), "--as", "kim", "--trust", checkpoint[1], check=False)
-    assert (joined.status, "next: `wire status` on a machine of the wire names its remote" in joined.stderr) == (
-        6,
-        True,
-    )
+    assert joined.status == 6
+    assert "next: `wire status` on a machine of the wire names its remote" in joined.stderr
     # Each command that needs the remote goes on to one that says more.
     for args, step in ((["sync"], "wire incidents show i-"), (["invite", "zoe", "--no-wait"], "wire doctor")):
         told = lee.wire(*args, check=False)
@@ -103,6 +102,24 @@ def test_a_repository_that_is_not_there(team: Team) -> None:
     assert status.count(" ! ") == 2, "the daemon that is missing, and the look that failed"
     assert re.search(r"\(wire incidents show i-\w+\)", status)
     assert "tier" not in status
+    other = lee.wire("init", str(BareRemote(team.folder / "other.git").path), "--as", "lee").stdout
+    assert "on several wires now; commands want to know which:  --wire other " in other
+
+
+def test_what_is_empty_is_said(team: Team) -> None:
+    told = {
+        "nothing of mac/nobody is among these; `wire status` lists": ["log", "--channel", "mac/nobody"],
+        "there is no message here yet": ["log"],
+        "nothing was sent to nobody\n": ["sent", "nobody"],
+        "everything that was sent to spark is proved to be read\n": ["sent", "spark", "--unread"],
+        "nobody asks to join\n": ["trust", "requests"],
+    }
+    for said, args in told.items():
+        found = team.mac.wire(*args)
+        assert said in found.stdout + found.stderr, (args, str(found))
+    kim, checkpoint = team.new_machine("kim"), team.mac.json("trust", "show")["checkpoint"]
+    kim.wire("join", team.remote.url, "--as", "kim", "--trust", checkpoint)
+    assert team.mac.wire("trust", "requests").stdout.endswith("  wire trust approve NAME SHA256:… or WORDS\n")
 
 
 def test_the_lists_say_what_they_mean(team: Team) -> None:

@@ -85,7 +85,7 @@ def test_a_batch_is_one_send_in_order_and_a_bad_line_sends_nothing(team: Team) -
         (("send", "mac", "x"), "is not a recipient for 'mac'"),
         (("send", "SPARK", "x"), "is not a recipient"),
         (("send", "spark", "x", "--subject", "s" * 201), "'subject' is not a string of up to 200 characters"),
-        (("send", "spark", "x", "--re", "spark-1"), "'re' is not a message id"),
+        (("send", "spark", "x", "--re", "spark-1"), "'spark-1' is not a message id; one is written mac/spark/42"),
         (("send", "spark", "x", "--type", "reply"), "names a message in 're'"),
         (("send", "spark", "x", "--type", "two words"), "'two words' is no message type"),
         (("send", "spark", "x", "--type", "x" * 33), "is no message type"),

@@ -143,7 +143,10 @@ def test_groups_and_all_show_who_is_missing(team: Team) -> None:
     details = late.jsonl()[-1]["details"]
     assert (details["ids"], details["missing"]) == (["mac/all/2"], {"mac/all/2": ["spark", "studio"]})
     hear(team.mac, studio, read, counter=2)
-    assert team.mac.wire("sent", "--unread", "review").stdout == "everything that was sent is proved to be read\n"
+    assert (
+        team.mac.wire("sent", "--unread", "review").stdout
+        == "everything that was sent to review is proved to be read\n"
+    )
 
 
 def test_who_joined_later_is_no_recipient_of_what_was_said_before(team: Team) -> None:

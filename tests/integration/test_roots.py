@@ -70,6 +70,7 @@ def test_a_second_root_and_a_threshold(team: Team) -> None:
     # Both have to sign from the version on which says so.
     waits = team.mac.json("trust", "root", "threshold", "2", "--yes")
     assert waits["proposal"]["lacking"] == {"in_force": 0, "new": 1}
+    assert (waits["proposal"]["by"], waits["proposal"]["signed"]) == (f"mac ({first})", [f"mac ({first})"])
     assert waits["proposal"]["warnings"]
     assert team.mac.json("trust", "show")["threshold"] == 1
     team.spark.wire("trust", "sign", waits["proposal"]["id"], "--yes")
@@ -320,5 +321,8 @@ def test_two_sign_at_once(team: Team) -> None:
     told = [one.communicate(timeout=60) for one in signing]
     assert [one.returncode for one in signing] == [0, 0], told
     assert {json.loads(out)["checkpoint"].partition(":")[0] for out, _ in told} == {str(waits["version"])}
+    # So does whoever comes when it is all done.
+    late = team.mac.wire("trust", "sign", waits["id"], "--yes").stdout
+    assert late.startswith(f"in force; checkpoint {waits['version']}:SHA256:")
     team.sync_and_check()
     assert requests_there(team) == []

@@ -147,7 +147,7 @@ def main() -> None:
         shown.exit_status = USAGE
         usage = getattr(error, "ctx", None)
         if usage is not None:
-            shown.next_step = f"{usage.command_path} --help"
+            shown.next_step = f"{usage.command_path} --help" + _dashes(error, usage)
         # A group without a command: click's message is its help.
         helped = usage is not None and shown.message.startswith("Usage: ")
         status = told(shown) if helped else fail(shown, as_json="--json" in argv)
@@ -179,6 +179,14 @@ def main() -> None:
         leave_connections()
     # The interpreter's own teardown costs a tenth of a send, and everything is flushed.
     os._exit(status if isinstance(status, int) else 0)
+
+
+def _dashes(error: click.ClickException, usage: click.Context) -> str:
+    """Return what helps where a text that begins with a dash was taken for an option."""
+    texts = usage.info_name in ("send", "reply", "ack", "state", "search")
+    return (
+        "; a text that begins with a dash stands behind --" if texts and isinstance(error, click.NoSuchOption) else ""
+    )
 
 
 def _without_secrets(text: str) -> str:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from wire.verbs.operating import Approval
 
 _TTL_MOST = 31 * 86_400.0
-_KEEP = "to keep it going on this machine:  wire service install   or, in a terminal:  wire daemon run"
 
 
 @click.command()
@@ -71,7 +70,7 @@ def init(
     say("or, without a code, with a name of its own, on the other machine:")
     say(f"  {line}")
     say("and then, here:  wire trust requests   and   wire trust approve NAME")
-    say(_KEEP)
+    _say_what_is_next(settings_of(ctx), made.name)
 
 
 @click.command()
@@ -208,7 +207,15 @@ def join(
         say("it may send already; its messages wait here until somebody with a root key runs:")
         say(f"  wire trust approve {joined.agent} {joined.fingerprint}")
         say("where the fingerprint can as well be the ten words; read one of them to that person")
-    say(_KEEP)
+    _say_what_is_next(settings, joined.name)
+
+
+def _say_what_is_next(settings: Settings, name: str) -> None:
+    from wire.store import config as configs
+
+    say("to keep it going on this machine:  wire service install   or, in a terminal:  wire daemon run")
+    if len(configs.load(settings).wires) > 1:
+        say(f"this machine is on several wires now; commands want to know which:  --wire {name}  or  WIRE_NAME={name}")
 
 
 def _invitation(code: str) -> "Invitation":

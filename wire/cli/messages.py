@@ -14,6 +14,7 @@ from wire.errors import UsageError
 from wire.protocol import strictjson
 from wire.protocol.line import LINE_MAX
 from wire.protocol.messages import NEEDS, PRIORITIES, TYPES
+from wire.protocol.names import parse_id
 from wire.store.files import is_locked, utc_text
 from wire.verbs.sending import Draft
 from wire.verbs.states import STATES
@@ -166,6 +167,9 @@ def _draft(to: str, kind: str, body: str | dict[str, Any] | None, **members: Any
         members["expires"] = until_text(members["expires"], now)
         if members["expires"] < utc_text(now):
             warn(f"--expires {members['expires']} is in the past; it is sent all the same")
+    for named in (members.get("thread"), members.get("re")):
+        if named:
+            parse_id(named)  # says how one is written
     members["ack_required"] = members.get("ack_required") or None
     members["refs"] = list(members["refs"]) if members.get("refs") else None
     if kind in _WORDY and not body and not members.get("subject") and not members["refs"]:

@@ -132,8 +132,14 @@ def show(ctx: click.Context, message_id: str, as_json: bool) -> None:
 def log(ctx: click.Context, count: int, channels: tuple[str, ...], by_commit: bool, as_json: bool) -> None:
     """Show the last messages of the whole wire, in causal order: the same on every machine."""
     wire, printer = wire_of(ctx), Printer(as_json)
-    for item in wire.log(count, channels=channels, by_commit=by_commit):
+    shown = wire.log(count, channels=channels, by_commit=by_commit)
+    for item in shown:
         printer.item(item)
+    for one in channels:
+        if not any(item.line.channel == one for item in shown):
+            warn(f"nothing of {one_line(one, 80)} is among these; `wire status` lists the channels")
+    if not shown and not channels:
+        warn("there is no message here yet")
     printer.beside("shown", health(wire.here, ()))
 
 

@@ -44,8 +44,10 @@ def sent(ctx: click.Context, to: str | None, unread: bool, unacked: bool, count:
             for line in _lines(one):
                 say(line)
     if not found and not as_json:
-        what = "read" if unread else "answered"
-        say(f"everything that was sent is proved to be {what}" if unread or unacked else "nothing was sent")
+        what, whom = "read" if unread else "answered", f" to {one_line(to, 80)}" if to else ""
+        say(
+            f"everything that was sent{whom} is proved to be {what}" if unread or unacked else "nothing was sent" + whom
+        )
     flush()
     _warn_if_deaf(wire)
 

@@ -112,6 +112,9 @@ def requests(ctx: click.Context, as_json: bool) -> None:
         leave(found.failure.exit_status)
     if not found.requests and not found.more and not as_json:
         say("nobody asks to join")
+    elif found.requests and not as_json:
+        say("when its owner has read out the same fingerprint or ten words, by another way than the wire:")
+        say("  wire trust approve NAME SHA256:… or WORDS")
 
 
 @trust.command("approve")

@@ -69,7 +69,7 @@ def wait(
         shown = printer.several(box.items)
         left = box.total - len(shown)
         if left and not as_json:
-            say(f"{left} more are unread: wire inbox")
+            say(f"{left} more {'is' if left == 1 else 'are'} unread: wire inbox")
         hand_over()
         if not peek and shown:
             box.save(shown)

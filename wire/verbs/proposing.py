@@ -24,7 +24,7 @@ from wire.errors import IdentityError, TrustError, UsageError, WireError
 from wire.keys import roots
 from wire.keys.differences import Difference, differences
 from wire.keys.document import parse
-from wire.keys.proposals import State, Weighed
+from wire.keys.proposals import ID_DIGITS, State, Weighed
 from wire.keys.trust import Chain
 from wire.protocol import strictjson
 from wire.protocol.encoding import key_id
@@ -147,7 +147,7 @@ def sign(here: Here, wanted: str | None = None, *, confirm: Callable[[Pending], 
         chain = trusting.fetched(site)
         signer = trusting.root_signer(site, chain.wire)
         # Whether somebody else completed it meanwhile is seen by the version that is in force now.
-        if agreed and chain.newest.hash in agreed:
+        if chain.newest.hash in agreed or wanted in (chain.newest.hash, chain.newest.hash[:ID_DIGITS]):
             return Decided((), chain.newest.checkpoint, None)
         one = _choose(proposing.waiting(site, chain), wanted)
         shown = view(site, chain, one)
