@@ -26,7 +26,9 @@ def root_signer(site: Site, wire: str) -> Signer:
     Raises:
         IdentityError: there is none here, or it cannot be used.
     """
-    return keyfile.load_for(root_path(site, wire), name="root", kind="root", wire=wire, environ=site.settings.environ)
+    loose, environ = site.settings.allow_loose_keys, site.settings.environ
+    path = root_path(site, wire)
+    return keyfile.load_for(path, name="root", kind="root", wire=wire, allow_loose=loose, environ=environ)
 
 
 def signed_for(site: Site, base: Document) -> tuple[bytes, bytes] | None:

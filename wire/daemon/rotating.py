@@ -88,8 +88,7 @@ def begin(site: Site, chain: Chain, agent: str) -> Change:
             next_step="wire trust show",
         )
     path = keyfile.key_path(site.settings.keys_dir, wire=chain.wire, kind="agent", name=agent)
-    environ = site.settings.environ
-    loose = environ.get("WIRE_ALLOW_LOOSE_KEYS") == "1"
+    loose, environ = site.settings.allow_loose_keys, site.settings.environ
     with locked(site.places.lock("keys"), what="the key files of this wire", timeout=_LOCK_SECONDS):
         new = keychange.change(path, name=agent, wire=chain.wire, allow_loose=loose, environ=environ)
     return Change(new, signer if key.status == ACTIVE else None)

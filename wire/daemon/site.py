@@ -186,8 +186,7 @@ class Site:
                 returned all the same, and raises when it is to sign and none is at hand; see `able`.
         """
         path = keyfile.key_path(self.settings.keys_dir, wire=wire, kind="agent", name=agent)
-        loose = self.settings.environ.get("WIRE_ALLOW_LOOSE_KEYS") == "1"
-        environ = self.settings.environ
+        loose, environ = self.settings.allow_loose_keys, self.settings.environ
         return keyfile.load_for(path, name=agent, kind="agent", wire=wire, allow_loose=loose, environ=environ)
 
     def approved(self, chain: Chain) -> tuple[dict[str, Signer], dict[str, IdentityError]]:
@@ -225,7 +224,7 @@ class Site:
         from wire.keys import keychange  # only around a change of keys
 
         path = keyfile.key_path(self.settings.keys_dir, wire=wire, kind="agent", name=agent)
-        loose = self.settings.environ.get("WIRE_ALLOW_LOOSE_KEYS") == "1"
+        loose = self.settings.allow_loose_keys
         return keychange.former(path, name=agent, wire=wire, allow_loose=loose, environ=self.settings.environ)
 
     def local(self, chain: Chain) -> frozenset[str]:

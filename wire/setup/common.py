@@ -189,7 +189,8 @@ def configured(settings: Settings, name: str, remote: str) -> WireConfig | None:
 def own_key(settings: Settings, wire: str, agent: str) -> Signer:
     """Return the agent's key, made now unless an earlier run made it."""
     path = keyfile.key_path(settings.keys_dir, wire=wire, kind="agent", name=agent)
-    return key_held(settings, wire, agent) or keyfile.create(path, name=agent, kind="agent", wire=wire)
+    held, loose = key_held(settings, wire, agent), settings.allow_loose_keys
+    return held or keyfile.create(path, name=agent, kind="agent", wire=wire, allow_loose=loose)
 
 
 def key_held(settings: Settings, wire: str, agent: str) -> Signer | None:
@@ -197,7 +198,8 @@ def key_held(settings: Settings, wire: str, agent: str) -> Signer | None:
     path = keyfile.key_path(settings.keys_dir, wire=wire, kind="agent", name=agent)
     if not os.path.lexists(path):
         return None
-    return keyfile.load_for(path, name=agent, kind="agent", wire=wire, environ=settings.environ)
+    loose, environ = settings.allow_loose_keys, settings.environ
+    return keyfile.load_for(path, name=agent, kind="agent", wire=wire, allow_loose=loose, environ=environ)
 
 
 def absolute_remote(remote: str) -> str:

@@ -121,6 +121,7 @@ def _found_wire(
             kind="root",
             wire=chain.wire,
             seed=seed,
+            allow_loose=settings.allow_loose_keys,
         )
         signer = own_key(settings, chain.wire, agent)
         second = enroll(

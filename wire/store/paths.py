@@ -102,6 +102,11 @@ class Settings(NamedTuple):
             wire_from="--wire" if wire else self.wire_from,
         )
 
+    @property
+    def allow_loose_keys(self) -> bool:
+        """Whether somebody answers for keys on a file system that keeps no modes: `WIRE_ALLOW_LOOSE_KEYS` is 1."""
+        return self.environ.get("WIRE_ALLOW_LOOSE_KEYS") == "1"
+
     def default_clone(self, wire: str) -> str:
         """Return where the clone of a wire stands unless the configuration says otherwise."""
         return os.path.join(self.clones_dir, check_wire_name(wire))

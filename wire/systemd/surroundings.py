@@ -33,6 +33,7 @@ _REACHING = (
     "GIT_SSL_CAPATH",
     "SSL_CERT_DIR",
     "SSL_CERT_FILE",
+    "WIRE_ALLOW_LOOSE_KEYS",
 )
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 

@@ -14,7 +14,6 @@ from wire.keys import keychange, keyfile
 from wire.keys.locked import LockedSigner
 from wire.protocol.encoding import Signer, fingerprint
 from wire.store.files import locked
-from wire.store.paths import Settings
 from wire.verbs.here import Here
 
 _LOCK_SECONDS = 60.0
@@ -58,7 +57,7 @@ def change(here: Here, kind: str, name: str, *, new: bytes | None, current: byte
         # The key that signs comes last: while it is as it was, nothing was changed that anybody would notice.
         for one, (_, old) in reversed(opened.items()):
             if old is not None or new is not None:
-                keyfile.relock(one, old, new, allow_loose=_loose(here.settings))
+                keyfile.relock(one, old, new, allow_loose=here.settings.allow_loose_keys)
                 written.append(one)
     signer, old = opened[path]
     return Changed(kind, name, fingerprint(signer.public), old is not None, new is not None, tuple(written))
@@ -111,8 +110,6 @@ def _files(path: str, kind: str) -> Iterator[str]:
 
 def _load(here: Here, path: str, wire: str, kind: str, name: str) -> Signer:
     environ = here.settings.environ
-    return keyfile.load_for(path, name=name, kind=kind, wire=wire, allow_loose=_loose(here.settings), environ=environ)
-
-
-def _loose(settings: Settings) -> bool:
-    return settings.environ.get("WIRE_ALLOW_LOOSE_KEYS") == "1"
+    return keyfile.load_for(
+        path, name=name, kind=kind, wire=wire, allow_loose=here.settings.allow_loose_keys, environ=environ
+    )

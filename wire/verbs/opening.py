@@ -121,7 +121,7 @@ class Opener:
         """Return name, path and wire of the chosen agent's key, and whether others may read it; raises UsageError."""
         name, settings = self._here.agent(), self._here.settings
         path = keyfile.key_path(settings.keys_dir, wire=self._pin.wire, kind="agent", name=name)
-        return name, path, self._pin.wire, settings.environ.get("WIRE_ALLOW_LOOSE_KEYS") == "1"
+        return name, path, self._pin.wire, settings.allow_loose_keys
 
     def _readers(self, line: Line, enc: Mapping[str, Any]) -> tuple[tuple[str, ...], int, tuple[str, ...]]:
         """Return whose keys open a letter, how many are nobody's, and how that differs from for whom it is."""

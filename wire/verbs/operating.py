@@ -207,15 +207,16 @@ def local_keys(here: Here) -> list[LocalKey]:
     """
     from wire.protocol.encoding import fingerprint
 
-    pin = here.pin()
+    pin, loose = here.pin(), here.settings.allow_loose_keys
     found = []
     for kind, names in (("agent", here.config.agents), ("root", ("root",))):
         for name in names:
             path = keyfile.key_path(here.settings.keys_dir, wire=pin.wire, kind=kind, name=name)
             if os.path.lexists(path):
-                signer = keyfile.load_for(path, name=name, kind=kind, wire=pin.wire)
+                signer = keyfile.load_for(path, name=name, kind=kind, wire=pin.wire, allow_loose=loose)
                 found.append(LocalKey(kind, name, fingerprint(signer.public), path, signer.locked))
-            for key_id, old in keychange.former(path, name=name, wire=pin.wire).items() if kind == "agent" else ():
+            before = keychange.former(path, name=name, wire=pin.wire, allow_loose=loose) if kind == "agent" else {}
+            for key_id, old in before.items():
                 file = f"{path.removesuffix('.key')}.{key_id}.key"
                 found.append(LocalKey("former", name, fingerprint(old.public), file, old.locked))
     return found

@@ -59,7 +59,12 @@ def new_key(here: Here, name: str) -> RootKey:
     chain = site.trust(site.pin())
     path = root_path(site, chain.wire)
     again = os.path.lexists(path)
-    signer = root_signer(site, chain.wire) if again else keyfile.create(path, name="root", kind="root", wire=chain.wire)
+    loose = here.settings.allow_loose_keys
+    signer = (
+        root_signer(site, chain.wire)
+        if again
+        else keyfile.create(path, name="root", kind="root", wire=chain.wire, allow_loose=loose)
+    )
     signer.ready(ask=True)
     line = roots.offer(signer, wire=chain.wire, name=name)
     return RootKey(name, fingerprint(signer.public), line, path, again, signer.public in chain.newest.roots)

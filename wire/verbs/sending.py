@@ -183,7 +183,7 @@ class AgentKey:
     def __init__(self, here: Here, wire: str, agent: str) -> None:
         self._path = keyfile.key_path(here.settings.keys_dir, wire=wire, kind="agent", name=agent)
         self._environ = here.settings.environ
-        self._loose = self._environ.get("WIRE_ALLOW_LOOSE_KEYS") == "1"
+        self._loose = here.settings.allow_loose_keys
         self._wire, self._agent = wire, agent
         self._stands = self._identity()
         self.signer = self._load()
@@ -304,8 +304,7 @@ def refuse_a_taken_name(here: Here, agent: str, signer: Signer) -> None:
         from wire.keys import keychange
 
         path = keyfile.key_path(here.settings.keys_dir, wire=chain.wire, kind="agent", name=agent)
-        loose = here.settings.environ.get("WIRE_ALLOW_LOOSE_KEYS") == "1"
-        former = keychange.former(path, name=agent, wire=chain.wire, allow_loose=loose)
+        former = keychange.former(path, name=agent, wire=chain.wire, allow_loose=here.settings.allow_loose_keys)
         if any(chain.key(agent, one) for one in former):
             return
         if chain.newest.agents[agent].waits_for_key:
