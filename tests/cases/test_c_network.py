@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from support import procs
+from support import gitcmd, procs
 from support.clones import failing_ssh
 from support.daemons import set_cadence
 from support.http_git import Fault
@@ -209,7 +209,11 @@ def test_c13_a_forced_history_that_lacks_lines_is_told_and_healed(team):
             assert machine.wire("sync", check=False).status == 4
         (incident,) = incidents(machine, "FORCED")
         assert (incident["evidence"]["old_tip"], incident["evidence"]["new_tip"]) == (before, forced)
-        assert "2 line(s) of mac/spark" in incident["message"]
+        for word in ("2 line(s) of mac/spark", before[:12], forced[:12]):
+            assert word in incident["message"]
+        assert "`wire heal`" in incident["next_step"]
+        kept = gitcmd.line(machine.clone(), "for-each-ref", "--format=%(refname)", "--contains", before, "refs/wire")
+        assert "refs/wire/verified" in kept, "the old history stays here, whatever git throws away"
     assert team.remote.tip() == forced
     assert read(team.spark, status=None) == [], "what was shown is not shown again"
     assert bodies(team.spark.wire("tail", "-n", "2", "--json", check=False)) == ["one", "two"]

@@ -1,16 +1,19 @@
 """D1 to D4, D8, D9, D11: noticing what was written, whatever happens to the events."""
 
+import contextlib
 import os
+import re
 import shutil
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
-from support import gitcmd
+from support import gitcmd, oracle
 from support.daemons import next_round, quiet, set_cadence
 from support.sizes import size
-from support.team import incidents, path, pin, replace_file, write
+from support.team import incidents, path, pin, replace_file, state, write
 from support.waiting import eventually
 
 CHANNEL = "mac/spark"
@@ -116,9 +119,35 @@ def test_d4_without_inotify_instances(team):
     team.mac.send("spark", "hello")
     eventually(lambda: pushed(team, 1), timeout=10)
     assert team.mac.json("status")["watching"] == "polling"
+    assert watches(team.mac) == []
     (warning,) = [line for line in team.mac.log().split("\n") if " warning watch " in line]
     assert "fs.inotify.max_user_instances" in warning
     assert "fs.inotify.max_user_watches" in warning
+    team.mac.stop_daemon()
+
+
+def watches(machine):
+    """Return the inodes that a machine's daemon has inotify watch, from the system's own list."""
+    found = []
+    for one in Path(f"/proc/{machine.daemon.pid}/fdinfo").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            found += re.findall(r"^inotify wd:\S+ ino:(\S+)", one.read_text(), re.MULTILINE)
+    return [int(inode, 16) for inode in found]
+
+
+def test_d4_only_the_few_folders_that_matter_are_watched(team):
+    """Not the tree: neither the channels of others nor what git keeps; and no more where there is more to see."""
+    others = [team.mac.clone() / "_coordination" / "spark" / f"n{n}" for n in range(50)]
+    for folder in others:
+        folder.mkdir(parents=True)
+    team.mac.send("spark", "hello")
+    team.mac.start_daemon()
+    eventually(lambda: pushed(team, 1), timeout=10)
+    known = {folder.stat().st_ino: folder for folder in (team.folder, *team.folder.rglob("*")) if folder.is_dir()}
+    watched = {known.get(inode) for inode in watches(team.mac)}
+    assert {team.mac.clone() / "_coordination/mac/spark", state(team.mac) / "journal/mac/spark"} <= watched
+    assert len(watched) <= 20, watched
+    assert not watched & {*others, team.mac.clone() / "_coordination" / "spark", team.mac.clone() / ".git" / "objects"}
     team.mac.stop_daemon()
 
 
@@ -137,6 +166,14 @@ def test_d8_half_a_line_is_never_committed(team, mac):
     mac.sent.append(f"{CHANNEL}/1")
     mac.stop_daemon()
     team.sync_and_check()
+    for repository in (team.remote.path, mac.clone()):
+        carried = [
+            data
+            for commit in gitcmd.line(repository, "rev-list", "--all", "--reflog").split()
+            for data in oracle.segments(repository, commit).values()
+        ]
+        assert line in carried, "looked where it is"
+        assert all(data.endswith(b"\n") for data in carried), "half a line in a commit"
 
 
 def test_d9_what_happens_during_a_round_is_not_lost(team, mac):

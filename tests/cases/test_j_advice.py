@@ -2,10 +2,14 @@
 
 import re
 import shlex
+from pathlib import Path
 
 import pytest
 
+from support.checkout import ROOT
 from support.team import bodies, end, incidents, path, pin, state, write
+from wire.store import incidents as store
+from wire.store.incident_codes import CODES
 
 HARMLESS = ("incidents show", "trust show", "status", "verify", "doctor", "keys list", "--version", "trust requests")
 """Commands that only look."""
@@ -29,6 +33,67 @@ def follow(machine, code):
         if command.startswith(HARMLESS):
             assert result.out, str(result)
     return commands
+
+
+ELSEWHERE = {
+    "TRUST_FORK": "attacks/test_trust_forks.py::test_the_other_one_is_followed",
+    "KEY_RETIRED": "integration/test_revocation.py::test_a_stolen_key",
+    "FORK": "attacks/test_keys.py::test_fork_that_is_ended_by_commands",
+    "CLONED": "integration/test_presence.py::test_a_second_machine_under_one_key_shows_before_anything_is_sent",
+    "TRUST_WITHHELD": "attacks/test_trust.py::test_trust_withheld",
+    "AUTH": "cases/test_c_credentials.py::test_c6_an_expired_token_is_told_at_once_and_a_renewed_one_works",
+    "HOST_KEY": "cases/test_c_hosts.py::test_c2_an_unknown_host_and_one_that_changed",
+    "NETWORK": "cases/test_c_network.py::test_c4_a_hanging_ssh_is_ended_with_all_it_started",
+    "TOO_LARGE": "attacks/test_huge_transfers.py::test_a_host_that_leaves_nothing_out_is_told_how",
+    "MOVED": "cases/test_r_pinned.py::test_r31_a_remote_that_moved_is_taken_over_by_the_command_that_the_refusal_names",
+    "INVITED_TWICE": "integration/test_requests.py::test_two_with_a_code_that_nobody_used_yet",
+    "KEY": "cases/test_j_reporting.py::test_j1_a_key_that_cannot_be_used_stops_its_own_lines_and_says_so",
+    "UNKNOWN": "cases/test_injected.py::test_any_call_of_a_cycle_may_fail_or_be_the_last",
+}
+"""Where the step that an incident names is taken in that state and mends it, for codes that this module lacks."""
+
+
+def commands_of(code):
+    """Return the commands that a code's own next step names, without those that only look."""
+    looks = (*HARMLESS, "evidence", "remote check", "tail", "send")
+    found = re.findall(r"`wire ([^`]+)`", CODES[code].next_step)
+    return [command for command in found if not command.startswith(looks)]
+
+
+def test_j4_every_code_is_raised_and_every_step_is_taken_somewhere():
+    product = "".join(
+        file.read_text("utf-8") for file in (ROOT / "wire").rglob("*.py") if file.name != "incident_codes.py"
+    )
+    here = Path(__file__).read_text("utf-8").partition("def vandalise")[2]
+    for code in CODES:
+        assert re.search(rf'"{code}"|Code\.{code}\b', product), f"nothing raises {code}"
+        if code in ELSEWHERE:
+            file, _, test = ELSEWHERE[code].partition("::")
+            assert f"def {test}(" in (ROOT / "tests" / file).read_text("utf-8"), ELSEWHERE[code]
+        else:
+            assert not commands_of(code) or f'"{code}"' in here, f"{code}: who does {commands_of(code)}?"
+
+
+def test_j4_every_command_that_a_code_names_can_be_run(team, tmp_path):
+    """As it stands there, with what is meant by a word in capitals; none is misspelt, or of another form."""
+    team.mac.send("spark", "one")
+    team.settle()
+    given = {
+        "CHECKPOINT": team.mac.json("trust", "show")["checkpoint"],
+        "NAME": "spark",
+        "ID": "mac/spark/1",
+    }
+    facts = {"tip": team.remote.tip(), "path": path("mac/spark"), "offset": 0, "length": 100}
+    for code in CODES:
+        store.raise_(str(state(team.mac) / "incidents"), code=code, scope="mac/spark", message="as if", evidence=facts)
+    for one in incidents(team.mac):
+        for command in re.findall(r"`wire ([^`]+)`", one["next_step"]):
+            given["FILE"] = str(tmp_path / one["id"])
+            words = [given.get(word, word) for word in shlex.split(command)]
+            result = team.mac.wire(*words, check=False)
+            assert result.status != 2 or one["code"] in ELSEWHERE, (one["code"], str(result))
+            assert not re.search("Traceback|error inside wire|next: wire .* --help", result.stderr), str(result)
+            assert result.out or result.err, str(result)
 
 
 def vandalise(team, change):
@@ -148,26 +213,36 @@ def test_j4_of_a_journal_that_was_damaged(team):
     team.check()
 
 
-TORN = {
-    "a mark at its beginning": (b"\xef\xbb\xbf", b""),
-    "a carriage return": (b"", b"\r"),
-    "a NUL": (b"\0", b""),
-    "an unknown version": (b'{"v":2,', b""),
+ODD = {
+    "it begins with a byte order mark": lambda line: b"\xef\xbb\xbf" + line,
+    "it ends in CR LF": lambda line: line[:-1] + b"\r\n",
+    "it holds NUL bytes": lambda line: b"\0" + line,
+    "it has another protocol version": lambda line: line.replace(b'{"v":1,', b'{"v":2,'),
+    "it is torn": lambda line: line[:-150] + b"\n",
+    "unterminated bytes at the end of the segment": lambda line: line[:-1],
 }
+"""What is odd about a line, and the guess at it that people are shown."""
 
 
-@pytest.mark.parametrize("what", TORN)
-def test_j15_a_refusal_says_where_and_shows_how_it_begins(team, what):
+def test_j15_a_refusal_says_where_and_why_and_shows_how_it_begins(team):
+    """File, line, byte, the first 40 bytes and a guess at the cause: for the first odd line of the file."""
     team.mac.send("spark", "one")
+    team.mac.send("spark", "two")
     team.settle()
-    before, after = TORN[what]
-    (line,) = write(team.mac, "mac/spark", "two")
-    length = len(team.mac.segment("mac/spark").read_bytes())
-    vandalise(team, lambda vandal: vandal.append(path("mac/spark"), before + line[:-1] + after + b"\n"))
-    (incident,) = incidents(team.spark, "SIGNATURE")
-    shown = team.spark.wire("incidents", "show", incident["id"]).out
-    assert path("mac/spark").encode() in shown
-    assert str(length).encode() in shown, "the byte at which it begins"
-    assert b"\0" not in shown
-    assert b"\r" not in shown
-    assert re.search(rb"begins\W+\S", shown), shown
+    begin = team.remote.show(path("mac/spark"))
+    (line,) = write(team.mac, "mac/spark", "three")
+    vera = team.vandal()
+    for guess, change in ODD.items():
+        vera.sync()
+        vera.write(path("mac/spark"), begin + change(line))
+        vera.commit()
+        vera.push()
+        told = team.spark.wire("sync", check=False)
+        assert re.search(f"the first is line 3 of segment 1: (not a signed line: )?{guess}", told.stderr), told
+        (incident,) = incidents(team.spark, "SIGNATURE")
+        shown = team.spark.wire("incidents", "show", incident["id"])
+        for fact in (f"path: {path('mac/spark')}", "line: 3", f"offset: {len(begin)}"):
+            assert f"  {fact}\n" in shown.stdout, (guess, shown.stdout)
+        begins = repr(change(line)[:40])[2:-1].replace("\\", "\\\\")
+        assert f"'start': '{begins}'" in shown.stdout, (guess, shown.stdout)
+        assert not re.search(rb"[\0\r]", shown.out)

@@ -1,9 +1,46 @@
 """R: what others who carry messages by git paid for, where no other test shows it."""
 
+import contextlib
+import os
 import re
+import signal
+import sqlite3
 
-from support.team import bodies, end, forge, path, pin, write
+import pytest
+
+from support import gitcmd
+from support.daemons import set_cadence
+from support.team import bodies, end, forge, path, pin, read, state, write
+from support.waiting import eventually
+from wire import Wire
+from wire.errors import Busy
 from wire.protocol.line import head
+from wire.verbs import operating
+
+
+def test_r1_a_refused_push_is_told_in_its_own_words_and_nobody_is_asked_to_send_again(team):
+    """Whoever waits for a message hears what keeps it here; whoever does not has its id, and no error."""
+    team.mac.wire("sync")
+    waits = ("send", "spark", "one", "--wait", "pushed", "--timeout", "0")
+    nobody = team.mac.wire(*waits, check=False)
+    assert "do not send it again; no daemon is running here: `wire sync` sends it" in nobody.stderr
+    team.remote.reject_pushes("GH013: not on a Sunday")
+    assert team.mac.wire("sync", check=False).status == 6
+    assert team.mac.send("spark", "two") == "mac/spark/2"
+    for awaited in ("pushed", "delivered"):
+        told = team.mac.wire(*waits[:-3], awaited, *waits[-2:], check=False)
+        assert told.status == 3
+        assert re.search(r"do not send it again; the last try failed: .*GH013: not on a Sunday", told.stderr), told
+    set_cadence(team.mac, t0=1)
+    team.mac.start_daemon()
+    eventually(lambda: "GH013" in team.mac.json("status", check=False)["failure_text"], what="a try of the daemon's")
+    told = team.mac.wire(*waits, check=False)
+    assert "GH013: not on a Sunday" in told.stderr
+    assert "it is tried again by itself" in told.stderr
+    team.remote.remove_pre_receive()
+    eventually(lambda: pin(team.mac).remote_seq.get("mac/spark") == 5, what="all of them at the remote")
+    team.mac.stop_daemon()
+    team.sync_and_check(sent=[f"mac/spark/{number}" for number in range(1, 6)])
 
 
 def test_r5_and_r45_who_is_meant_is_said_and_never_guessed(team):
@@ -29,8 +66,18 @@ def test_r13_two_machines_that_build_at_once_make_two_commits(team):
     """The same text, the same second, the same parent: both lines are carried, each by a commit of its own."""
     team.settle()
     before = len(team.remote.commits())
+    tip = team.remote.tip()
+    # Both have built before either could push.
+    team.remote.reject_pushes("one moment")
     team.mac.send("spark", "at once")
     team.spark.send("mac", "at once")
+    built = []
+    for machine in team.machines:
+        assert machine.wire("sync", check=False).status == 6
+        built.append(gitcmd.line(machine.clone(), "rev-list", "--parents", "-1", "refs/wire/outgoing").split())
+    assert [parent for _, parent in built] == [tip, tip]
+    assert built[0][0] != built[1][0]
+    team.remote.remove_pre_receive()
     team.settle()
     assert len(team.remote.commits()) == before + 2
     assert bodies(team.mac.wire("tail", "--json")) == bodies(team.spark.wire("tail", "--json")) == ["at once"]
@@ -65,6 +112,62 @@ def test_r14_no_decision_is_undone_by_what_is_put_back_or_taken_away(team):
     for machine in (lee, team.mac):
         machine.wire("sync", check=False)
     assert bodies(team.mac.wire("tail", "--json", check=False)) == ["still here"]
+
+
+def test_r16_what_can_be_made_again_is_lost_and_nothing_is_read_twice(team):
+    """Another form of the index, a damaged one, none at all: where a reader stands is no part of it."""
+    team.mac.send("spark", "read")
+    team.settle()
+    assert read(team.spark) == ["read"]
+    assert team.spark.json("inbox")["unread"] == 0
+    assert [one["id"] for one in team.spark.jsonl("search", "read") if "id" in one] == ["mac/spark/1"]
+    indexes = sorted(state(team.spark).rglob("*.sqlite"))
+    assert indexes
+    for change in (another_schema, lambda file: file.write_bytes(b"\0" * 5_000), lambda file: file.unlink()):
+        for file in indexes:
+            change(file)
+        team.spark.wire("sync")
+        assert [one["id"] for one in team.spark.jsonl("search", "read") if "id" in one] == ["mac/spark/1"]
+        assert read(team.spark) == []
+        assert team.spark.json("inbox")["unread"] == 0
+    team.mac.send("spark", "new")
+    team.settle()
+    assert read(team.spark) == ["new"]
+
+
+def another_schema(file):
+    """Let an index look like one that another version made."""
+    with contextlib.closing(sqlite3.connect(file)) as index:
+        (version,) = index.execute("PRAGMA user_version").fetchone()
+        index.execute(f"PRAGMA user_version = {version + 100}")
+        index.commit()
+
+
+def test_r22_no_command_waits_for_a_daemon_that_does_not_answer(team, monkeypatch):
+    """It stands still in the middle of a round, with its locks in hand: only what needs a round of its own says so."""
+    team.mac.send("spark", "before")
+    team.settle()
+    set_cadence(team.spark, t0=1)
+    hold = team.folder / "hold"
+    team.remote.install_pre_receive(f"cat >/dev/null; touch {hold}; sleep 600")
+    daemon = team.spark.start_daemon()
+    team.spark.send("mac", "it hangs")
+    eventually(hold.exists, what="a push that hangs")
+    os.kill(daemon.pid, signal.SIGSTOP)
+    looks = ("inbox", "tail", "log", "sent", "agents", "status")
+    for args in (("send", "mac", "hello"), *((look, "--json") for look in looks)):
+        done = team.spark.wire(*args, check=False, timeout=20)
+        assert done.seconds < 10, str(done)
+        assert done.status in ((0, 1, 6) if args[0] == "status" else (0,)), str(done)
+    monkeypatch.setattr(operating, "CYCLE_LOCK_SECONDS", 0.2)
+    with pytest.raises(Busy) as caught:
+        Wire.open(environ=team.spark.environ()).sync()
+    assert str(daemon.pid) in f"{caught.value.message} {caught.value.next_step}"
+    team.spark.kill_daemon()
+    team.remote.remove_pre_receive()
+    team.spark.sent += ["spark/mac/2"]
+    team.sync_and_check()
+    assert read(team.mac) == ["it hangs", "hello"]
 
 
 def test_r52_what_verification_found_is_printed_for_people(team):

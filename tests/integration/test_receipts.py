@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import shutil
 import time
 from typing import Any
@@ -341,7 +342,7 @@ def test_a_damaged_outlook_costs_a_warning_and_nothing_else(team: Team, damage: 
 def test_agents_shows_everybody_with_what_lies_between(team: Team) -> None:
     team.join("studio")
     asked = team.mac.send("spark", "please", "--type", "request")
-    team.mac.send("spark", "and read this")
+    read_this = team.mac.send("spark", "and say that you have read this", "--ack-required")
     owed = team.spark.send("mac", "you too", "--ack-required")
     team.settle()
     ours = end(team.mac, "mac/spark")
@@ -352,7 +353,7 @@ def test_agents_shows_everybody_with_what_lies_between(team: Team) -> None:
     assert (spark["role"], spark["state"], spark["stale"]) == ("agent", "busy", False)
     assert 25 < spark["presence_age_s"] < 90
     assert (spark["undelivered"], spark["unread_by_them"], spark["unread_by_us"]) == (0, 1, 1)
-    assert (spark["they_owe"], spark["we_owe"]) == ([asked], [owed])
+    assert (spark["they_owe"], spark["we_owe"]) == ([asked, read_this], [owed])
     studio = shown["studio"]
     if not (state(team.mac) / presences.FOLDER / "studio").exists():
         assert (studio["state"], studio["presence_age_s"], studio["unread_by_them"]) == (None, None, None)
@@ -360,9 +361,12 @@ def test_agents_shows_everybody_with_what_lies_between(team: Team) -> None:
     assert "\x1b" not in text
     assert "\u202e" not in text
     assert "busy (the \\u001b[31mparser\\u202e); heard of 3" in text
-    assert f"has to answer {asked}; waits for an answer to {owed}" in text
+    assert f"has to answer {asked}, {read_this}; waits for an answer to {owed}" in text
     told = team.mac.json("status", check=False)["peers"]["spark"]
-    assert (told["state"], told["undelivered"], told["unread"], told["unanswered"]) == ("busy", 0, 1, 0)
+    assert (told["state"], told["undelivered"], told["unread"], told["unanswered"]) == ("busy", 0, 1, 1)
+    assert 0 <= told["oldest_unanswered_age_s"] < 60
+    text = team.mac.wire("status", check=False).stdout
+    assert re.search(r"spark: busy, heard of \d+ s ago; 0 undelivered, 1 unread, 1 unanswered, the oldest \d+ s", text)
 
 
 def test_an_agent_says_how_it_stands(team: Team) -> None:

@@ -222,6 +222,10 @@ def test_two_with_a_code_that_nobody_used_yet(team):
     (one,) = incidents(team.mac, "INVITED_TWICE")
     assert "none of them was let in" in one["message"]
     assert "wire trust approve lee SHA256:" in one["next_step"]
+    # The newcomer says by another way which of the two is its own, and that one is let in.
+    (own, _) = one["evidence"]["fingerprints"]
+    team.mac.wire("trust", "approve", "lee", own)
+    assert [held["fingerprint"] for held in team.mac.json("trust", "show")["agents"]["lee"]["keys"]] == [own]
 
 
 # Tidying

@@ -86,7 +86,7 @@ CASES: dict[str, tuple[Snapshot, str, int, str]] = {
         DONE,
         "",
     ),
-    "an operational incident": (snapshot(incidents=[incident("CLOCK")]), "running", FAILED, "CLOCK in wire: found"),
+    "an operational incident": (snapshot(incidents=[incident("TORN")]), "running", FAILED, "TORN in wire: found"),
     "an incident of bytes that do not hold": (
         snapshot(incidents=[incident("PREFIX")]),
         "running",

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from wire.daemon.shape import segment_path
 from wire.protocol.chain import Foreign
 from wire.protocol.encoding import sha256_hex
 from wire.store import incidents
@@ -38,10 +39,15 @@ class Finding:
     next_step: str | None = None
 
 
-def where(path: str, foreign: Foreign) -> dict[str, Any]:
-    """Return as evidence where foreign bytes stand in a tip, and what they are."""
+def where(channel: str, foreign: Foreign, rows: Mapping[tuple[int, int], int]) -> dict[str, Any]:
+    """Return as evidence where foreign bytes stand in a tip, and what they are.
+
+    Args:
+        rows: the number of their line in the file, from 1, by segment and offset.
+    """
     return {
-        "path": path,
+        "path": segment_path(channel, foreign.segment),
+        "line": rows[foreign.segment, foreign.offset],
         "offset": foreign.offset,
         "length": foreign.length,
         "begins": foreign.raw[:40],

@@ -36,9 +36,14 @@ COMMITS_WALKED = 2_000
 
 @dataclass(slots=True)
 class _Walked:
-    """What the walk over one channel found beside new lines; `more` counts foreign pieces that are not listed."""
+    """What the walk over one channel found beside new lines.
+
+    `rows` has the number of the line, for people, by segment and offset, for the first foreign piece of each code;
+    `more` counts foreign pieces that are not listed.
+    """
 
     foreign: list[Foreign] = field(default_factory=list)
+    rows: dict[tuple[int, int], int] = field(default_factory=dict)
     lacking: list[int] = field(default_factory=list)
     more: int = 0
 
@@ -276,6 +281,8 @@ class Verifier:
             judged.new.setdefault(channel, []).extend(found.new)
             judged.ends[channel] = found.end
         walked.foreign += found.foreign
+        for item in {item.code: item for item in reversed(found.foreign)}.values():
+            walked.rows[number, item.offset] = (data or b"").count(b"\n", 0, item.offset) + 1
         walked.lacking += found.lacking
         walked.more += found.more
         return found.end
@@ -285,7 +292,7 @@ class Verifier:
         waiting = [item for item in foreign if item.code is Code.KEY_UNKNOWN]
         if waiting:
             self._judged.pending[channel] = len(waiting)
-            self._judged.unknown[channel] = where(segment_path(channel, waiting[0].segment), waiting[0])
+            self._judged.unknown[channel] = where(channel, waiting[0], found.rows)
         for code, count in Counter(item.code for item in foreign if item.code is not Code.KEY_UNKNOWN).items():
             first = next(item for item in foreign if item.code is code)
             if code is Code.FORK and first.line is not None:
@@ -293,8 +300,9 @@ class Verifier:
             self._find(
                 code,
                 channel,
-                f"{count} line(s) in {channel} that are not the accepted chain's: {first.why}",
-                **where(segment_path(channel, first.segment), first),
+                f"{count} line(s) in {channel} that are not the accepted chain's, the first is line"
+                f" {found.rows[first.segment, first.offset]} of segment {first.segment}: {first.why}",
+                **where(channel, first, found.rows),
                 count=count,
                 more=found.more,
                 types=types(item.line for item in foreign if item.code is code is not Code.SIGNATURE),

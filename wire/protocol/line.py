@@ -273,8 +273,8 @@ def _guess(raw: bytes) -> str:
         (b"\0" in raw, "it holds NUL bytes"),
         (raw.startswith((b"<<<<<<<", b"=======", b">>>>>>>")), "it is a conflict marker"),
         (raw.startswith(b'{"v":') and not raw.startswith(b'{"v":1,'), "it has another protocol version"),
+        (not raw.endswith(b"}") and raw.startswith(b'{"'), "it is torn"),
         (b'"sig"' not in raw, "it carries no signature"),
-        (not raw.endswith(b"}"), "it is torn"),
         (raw.endswith(b'=="}'), "its signature or a member at a fixed place is not spelled as it must be"),
     )
     return "not a signed line: " + next((text for found, text in guesses if found), "its form is not that of version 1")

@@ -139,10 +139,6 @@ _OPERATIONAL = {
         "no space left on this machine's disk",
         "free some space (`df -h` shows where); it goes on by itself",
     ),
-    "STALE": CodeInfo(
-        "an agent has not been heard of for three times as long as it promised",
-        "ask its owner to run `wire status` there",
-    ),
     "TORN": CodeInfo(
         "an incomplete line at the end of a journal was set aside",
         f"the send that wrote it had failed: send it again; {_SHOW}",
@@ -163,10 +159,6 @@ _OPERATIONAL = {
         "a file of this machine's state was damaged and moved aside",
         f"`wire verify` tells whether anything is missing; {_SHOW}",
     ),
-    "CLOCK": CodeInfo(
-        "a clock is wrong: a line's time and the time it was first seen disagree",
-        "check the clock of the sender and of this machine (`date -u`)",
-    ),
     "TOO_LARGE": CodeInfo(
         "the remote sent more than is taken at once",
         f"look for large files on the wire's branch and have them removed, {_AGAIN}",
@@ -178,7 +170,7 @@ _OPERATIONAL = {
     ),
     "INVITED_TWICE": CodeInfo(
         "two keys came with one invitation: somebody else had the code",
-        "ask the newcomer for the fingerprint that `wire join` printed, by another way than this wire, and compare it"
+        "ask the newcomer for the fingerprint that joining printed, by another way than this wire, and compare it"
         " with `wire trust show`; if the other one was enrolled, `wire trust revoke NAME --reason stolen`",
     ),
     "KEY": CodeInfo(

@@ -13,6 +13,7 @@ from wire.store.files import is_locked
 from wire.store.progress import ALIVE_SECONDS, Progress
 from wire.verbs.here import Here
 from wire.verbs.render import age as age_text
+from wire.verbs.render import one_line
 
 if TYPE_CHECKING:
     from wire.store.incidents import Incident
@@ -53,6 +54,8 @@ class Health(NamedTuple):
 
 PERSISTS_SECONDS = 60.0
 """A trouble that is over sooner is not worth a line; `wire status` has it."""
+_SAID_MOST = 400
+"""Characters of git's own words that are repeated."""
 _WORDS = {
     "never-synced": "run `wire sync`, or start the daemon with `wire daemon run`",
     "no-daemon": "no daemon is running here, so that nothing comes by itself: `wire sync` looks once",
@@ -89,7 +92,7 @@ def health(here: Here, channels: Sequence[str], lost: Sequence[str] = (), damage
     progress = Progress.load(here.places)
     age = progress.fetch_age(now)
     looked = progress.looked(now)
-    alive = progress.beat is not None and now - progress.beat <= ALIVE_SECONDS and is_locked(here.places.lock("daemon"))
+    alive = _alive(here, progress, now)
     if age is None:
         reason = "never-synced"
     elif progress.failure:
@@ -99,6 +102,21 @@ def health(here: Here, channels: Sequence[str], lost: Sequence[str] = (), damage
     else:
         reason = "" if looked else "stale"
     return Health(age, looked, concerning(here, channels), tuple(lost), tuple(dict.fromkeys(damaged)), reason, alive)
+
+
+def outward(here: Here) -> str:
+    """Return for people how a message that is only on this machine goes on: by itself, or what keeps it here."""
+    progress = Progress.load(here.places)
+    alive = _alive(here, progress, time.time())
+    if progress.failure:
+        again = "it is tried again by itself" if alive else "no daemon is running here: `wire sync` tries again"
+        return f"the last try failed: {one_line(progress.failure_text or progress.failure, _SAID_MOST)}; {again}"
+    return "it goes out by itself" if alive else "no daemon is running here: `wire sync` sends it"
+
+
+def _alive(here: Here, progress: Progress, now: float) -> bool:
+    young = progress.beat is not None and now - progress.beat <= ALIVE_SECONDS
+    return young and is_locked(here.places.lock("daemon"))
 
 
 class Trouble:

@@ -224,17 +224,22 @@ def wait(here: Here, ids: Sequence[str], state: str, timeout: float) -> list[Tra
             if not behind:
                 return found
         if time.monotonic() >= deadline:
-            raise _not_reached(found, behind, state, timeout)
+            raise _not_reached(here, found, behind, state, timeout)
         time.sleep(_POLL_SECONDS)
 
 
-def _not_reached(found: Sequence[Traced], behind: Sequence[Traced], state: str, timeout: float) -> NotReached:
+def _not_reached(
+    here: Here, found: Sequence[Traced], behind: Sequence[Traced], state: str, timeout: float
+) -> NotReached:
+    from wire.verbs.health import outward
+
     first = behind[0]
+    still_here = f"; {outward(here)}" if first.state in (STORED, COMMITTED) else ""
     states = [f"{one.agent} ({one.state})" for one in first.recipients if one.agent in first.missing(state)]
     more = f", and {len(states) - _NAMED} more" if len(states) > _NAMED else ""
     return NotReached(
-        f"{first.id} was not {state} within {timeout:g} s by {', '.join(states[:_NAMED])}{more}; it is safe here"
-        " and goes its way by itself, so do not send it again",
+        f"{first.id} was not {state} within {timeout:g} s by {', '.join(states[:_NAMED])}{more}; it is safe here,"
+        f" so do not send it again{still_here}",
         next_step=f"wire show {first.id}",
         details={
             "ids": [one.id for one in found],

@@ -166,11 +166,12 @@ def wait(here: Here, ids: Sequence[str], state: str, timeout: float) -> list[Sen
         if all(STATES.index(one) >= STATES.index(state) for one in states):
             return [Sent(one, reached) for one, reached in zip(ids, states, strict=True)]
         if time.monotonic() >= deadline:
+            from wire.verbs.health import outward
+
             behind = next(i for i, one in enumerate(states) if STATES.index(one) < STATES.index(state))
             raise NotReached(
-                f"{ids[behind]} is {states[behind]} and was not {state} within {timeout:g} s; it is on disk "
-                f"here and goes "
-                "out by itself, so do not send it again",
+                f"{ids[behind]} is {states[behind]} and was not {state} within {timeout:g} s; it is on disk here, so do"
+                f" not send it again; {outward(here)}",
                 next_step="wire status",
                 details={"ids": list(ids), "states": states, "awaited": state},
             )
