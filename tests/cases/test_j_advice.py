@@ -82,6 +82,8 @@ def test_j4_every_command_that_a_code_names_can_be_run(team, tmp_path):
         "CHECKPOINT": team.mac.json("trust", "show")["checkpoint"],
         "NAME": "spark",
         "ID": "mac/spark/1",
+        "TO": "spark",
+        "BODY": "once more",
     }
     facts = {"tip": team.remote.tip(), "path": path("mac/spark"), "offset": 0, "length": 100}
     for code in CODES:

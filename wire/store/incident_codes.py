@@ -145,7 +145,7 @@ _OPERATIONAL = {
     ),
     "ADOPT_REFUSED": CodeInfo(
         "something in the clone's own channel is not the next line and was set aside",
-        f"send it with `wire send` instead; {_SHOW}",
+        f"send it with `wire send TO BODY` instead; {_SHOW}",
     ),
     "CLONE_STATE": CodeInfo(
         "the clone was not as it should be and was mended",
