@@ -14,8 +14,8 @@ BENCH_ARGS ?=
 CORE_TESTS := $(addprefix tests/unit/test_,answered.py exhibits.py fingerprints.py invitations.py presence.py proposals.py \
 	protocol_line.py protocol_vectors.py requests.py root_changes.py rotations.py sealed.py trust_chain.py trust_document.py \
 	walk.py weighing.py)
-# Which modules to change, as in: make mutants MODULE="wire.keys.chain wire.keys.rules"
-MODULE ?= wire.protocol.chain
+# Which modules to change, all of the core or some: make mutants MODULE="wire.keys.chain wire.keys.rules"
+MODULE ?= all
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -51,7 +51,7 @@ core: $(VENV)/.extras ## the trust core under its own tests, which must run ever
 but-core:
 	@echo $(addprefix --ignore=,$(CORE_TESTS))
 
-mutants: $(VENV)/.extras ## small changes of the core's MODULE, each of which a test of the core must notice
+mutants: $(VENV)/.extras ## small changes of the core, each of which a test of the core must notice; takes long
 	$(BIN)/python -P tools/mutants.py $(MODULE) -- $(CORE_TESTS)
 
 lint: $(VENV)/.extras ## style, formatting, types and import floors

@@ -1,13 +1,17 @@
 """What the tests of a module would let through: small changes of its code, each judged by the tests that run it.
 
     python -P tools/mutants.py wire.keys.chain wire.keys.rules -- tests/unit/test_trust_chain.py …
+    python -P tools/mutants.py all -- tests/unit/test_trust_chain.py …
+
+`all` stands for the modules that `make core` measures, as pyproject.toml lists them.
 
 The tests are collected once and run once, to learn which of them call which function. Then a fork for each change puts
 it into the live function and runs those tests, the fastest first, until one fails. A change that none notices is a
 survivor: a missing test, or a change that means the same. `tools/mutants.txt` lists the second kind, with why; any
 other survivor, and a line there of which nothing survives, is a failure.
 
-Changed are the bodies of functions: comparisons, conditions, arithmetic, numbers, texts, codes, results, and statements
+Changed are the bodies of functions: comparisons, conditions and their parts, arithmetic, numbers, texts, codes,
+results, the order of arguments, named arguments that are left out, exceptions that are raised or caught, and statements
 that are left out; and the limits, forms and tables at the top of a module, where one of these functions uses them. Not
 changed are defaults of arguments, and words for people.
 """
@@ -21,6 +25,7 @@ import re
 import resource
 import sys
 import time
+import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
@@ -38,11 +43,18 @@ _SWAPPED: dict[type[ast.AST], tuple[type[ast.AST], ...]] = {
     ast.Eq: (ast.NotEq,), ast.NotEq: (ast.Eq,), ast.Is: (ast.IsNot,), ast.IsNot: (ast.Is,),
     ast.In: (ast.NotIn,), ast.NotIn: (ast.In,), ast.And: (ast.Or,), ast.Or: (ast.And,),
     ast.Add: (ast.Sub,), ast.Sub: (ast.Add,), ast.Mult: (ast.FloorDiv,), ast.FloorDiv: (ast.Mult,),
-    ast.Mod: (ast.FloorDiv,), ast.BitOr: (ast.BitAnd,), ast.BitAnd: (ast.BitOr,),
+    ast.Mod: (ast.FloorDiv,), ast.BitOr: (ast.BitAnd,), ast.BitAnd: (ast.BitOr,), ast.Div: (ast.Mult,),
+    ast.Pow: (ast.Mult,), ast.LShift: (ast.RShift,), ast.RShift: (ast.LShift,),
     ast.Continue: (ast.Break,), ast.Break: (ast.Continue,),
 }  # fmt: skip
-_UNUSED = 3
-"""The exit status of a fork in which there is nothing to run."""
+_FUNCTIONS = {"all": "any", "any": "all", "min": "max", "max": "min", "sorted": "list"}
+_METHODS = {"startswith": "endswith", "endswith": "startswith", "find": "rfind", "partition": "rpartition"}
+_UNORDERED = ("max", "min", "isinstance")
+"""Whose arguments stay in order: it says the same the other way round, or nothing at all."""
+_NEVER = "ArithmeticError"
+"""Which nothing of the core raises or catches."""
+_UNUSED, _UNFIT = 3, 4
+"""The exit status of a fork in which there is nothing to run, or into which the change could not be put."""
 _CODES = ("Code", "Reason", "Verdict", "State")
 
 
@@ -72,9 +84,14 @@ def changes(module: str, source: str) -> Iterator[Change]:
     tree = ast.parse(source)
     for path, function in _functions(tree, ()):
         body = function.body if isinstance(function.body, list) else [function.body]
+        yes_or_no = isinstance(function, ast.FunctionDef) and _said(function.returns or function) == "bool"
         for part in body:
             for node, parent in _nodes(part, function):
-                for text, edit in _edits(node, parent):
+                edits = [*_edits(node, parent), *_left_out(node, parent, function), *_other_calls(node)]
+                if isinstance(node, ast.Return) and yes_or_no:
+                    others = [one for one in (True, False) if _said(node) != f"return {one}"]
+                    edits += [(f"{_said(node)} -> {one}", _with(value=ast.Constant(one))) for one in others]
+                for text, edit in edits:
                     yield Change(module, ".".join(path), getattr(node, "lineno", 0), text, _edited(tree, node, edit))
     for statement in tree.body:
         for name in sorted(_targets(statement) - {"__all__"}):
@@ -103,13 +120,20 @@ def _constants(node: ast.AST) -> Iterator[ast.Constant]:
 
 
 def _nodes(node: ast.AST, parent: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
-    """Yield (node, parent) of all that is in a node, but for descriptions, and texts that are put together."""
-    if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
+    """Yield (node, parent) of all that is in a node, but for descriptions, and texts for people."""
+    if (isinstance(node, ast.JoinedStr) and " " in _literal(node)) or (
+        isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    ):
         return
     yield node, parent
     for child in ast.iter_child_nodes(node):
         if not (isinstance(node, ast.AnnAssign) and child is node.annotation):
             yield from _nodes(child, node)
+
+
+def _literal(text: ast.JoinedStr) -> str:
+    """Return what stands in a text that is put together, without its parts: with a blank it is for people."""
+    return "".join(one.value for one in text.values if isinstance(one, ast.Constant) and isinstance(one.value, str))
 
 
 def _functions(node: ast.AST, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], ast.FunctionDef | ast.Lambda]]:
@@ -143,8 +167,6 @@ def _edits(node: ast.AST, parent: ast.AST) -> Iterator[tuple[str, Edit]]:
     nothing = isinstance(node, ast.Return) and isinstance(node.value, ast.Constant) and not node.value.value
     if isinstance(node, ast.Return) and node.value is not None and not nothing:
         yield f"{_said(node)} -> None", _with(value=ast.Constant(None))
-    if isinstance(node, (ast.Expr, ast.AugAssign, ast.Delete)):
-        yield f"{_said(node)} -> left out", _instead(ast.Pass())
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in _CODES:
         other = {"Code": "CLONED", "Reason": "TOO_LARGE", "Verdict": "FUTURE", "State": "EXPIRED"}[node.value.id]
         if node.attr != other:
@@ -152,6 +174,67 @@ def _edits(node: ast.AST, parent: ast.AST) -> Iterator[tuple[str, Edit]]:
     if isinstance(node, ast.Constant):
         for changed in _other_values(node.value):
             yield f"{_said(parent)}: {_said(node)} -> {changed!r}", _with(value=changed)
+
+
+def _left_out(node: ast.AST, parent: ast.AST, function: ast.AST) -> Iterator[tuple[str, Edit]]:
+    """Yield (what it reads like, edit) for what can be missing without that anybody stumbles."""
+    gone = isinstance(node, (ast.Expr, ast.AugAssign, ast.Delete))
+    if isinstance(node, ast.Raise):  # where it is all that a condition leads to, the condition is changed
+        gone = not (isinstance(parent, ast.If) and parent.body == [node] and not parent.orelse)
+    if isinstance(node, ast.Assign):
+        gone = not all(isinstance(one, ast.Name) and _bound(function, one.id) == 1 for one in node.targets)
+    if gone:
+        # What calls `super()` reaches its class, and what takes its place in the live function must do so too.
+        reaches = any(isinstance(one, ast.Name) and one.id == "super" for one in ast.walk(node))
+        nothing = ast.Expr(ast.Name("__class__", ast.Load())) if reaches else ast.Pass()
+        yield f"{_said(node)} -> left out", _instead(nothing)
+    if isinstance(node, ast.BoolOp):
+        for number, one in enumerate(node.values):
+            others = [*node.values[:number], *node.values[number + 1 :]]
+            changed = _with(values=others) if len(others) > 1 else _instead(others[0])
+            yield f"{_said(node)} -> without {_said(one)}", changed
+    if isinstance(node, ast.Compare) and isinstance(node.ops[-1], (ast.In, ast.NotIn)):
+        many = node.comparators[-1]
+        if isinstance(many, (ast.Tuple, ast.Set, ast.List)) and len(many.elts) > 1:
+            for one in many.elts:
+                rest = ast.Tuple([other for other in many.elts if other is not one], ast.Load())
+                yield f"{_said(node)} -> without {_said(one)}", _with(comparators=[*node.comparators[:-1], rest])
+    if isinstance(node, ast.ExceptHandler) and node.type is not None:
+        caught = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
+        for one in caught:
+            left: list[ast.expr] = [other for other in caught if other is not one] or [ast.Name(_NEVER, ast.Load())]
+            yield f"except {_said(node.type)} -> without {_said(one)}", _with(type=ast.Tuple(left, ast.Load()))
+
+
+def _bound(function: ast.AST, name: str) -> int:
+    """Return how often a function gives a name a value, as an argument too."""
+    return sum(
+        (isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Load))
+        or (isinstance(node, ast.arg) and node.arg == name)
+        for node in ast.walk(function)
+    )
+
+
+def _other_calls(node: ast.AST) -> Iterator[tuple[str, Edit]]:
+    if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+        other = ast.Call(ast.Name(_NEVER, ast.Load()), [], [])
+        yield f"raise {_said(node.exc)} -> another", _with(exc=other)
+    if not isinstance(node, ast.Call):
+        return
+    called = node.func.id if isinstance(node.func, ast.Name) else ""
+    if called in _FUNCTIONS:
+        yield f"{_said(node)} -> {_FUNCTIONS[called]}", _with(func=ast.Name(_FUNCTIONS[called], ast.Load()))
+    if isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS:
+        method = _METHODS[node.func.attr]
+        yield f"{_said(node)} -> {method}", _with(func=ast.Attribute(node.func.value, method, ast.Load()))
+    for number, (one, after) in enumerate(zip(node.args, node.args[1:], strict=False)):
+        starred = isinstance(one, ast.Starred) or isinstance(after, ast.Starred)
+        if called not in _UNORDERED and not starred and _said(one) != _said(after):
+            changed = [*node.args[:number], after, one, *node.args[number + 2 :]]
+            yield f"{_said(node)} -> {_said(after)}, {_said(one)}", _with(args=changed)
+    for number, keyword in enumerate(node.keywords):
+        if keyword.arg is not None:
+            yield f"{_said(node)} -> without {keyword.arg}", _without("keywords", number)
 
 
 def _other_operators(node: ast.AST) -> Iterator[tuple[str, Edit]]:
@@ -248,9 +331,12 @@ class Live:
         self.codes = list(_units(compile(self.source, self.path, "exec", dont_inherit=True)))
         wanted = set(self.codes)
         self.functions: dict[CodeType, list[FunctionType]] = {}
+        gc.unfreeze()  # what the tests' own settings may have put out of sight
         for one in gc.get_objects():
             if isinstance(one, FunctionType) and one.__code__ in wanted:
                 self.functions.setdefault(one.__code__, []).append(one)
+        if wanted and not self.functions:
+            raise RuntimeError(f"{name} is not loaded as {self.path} has it; was the file changed meanwhile?")
 
     def put(self, tree: ast.Module) -> set[CodeType]:
         """Put a change into the functions; return the code that they had."""
@@ -370,6 +456,8 @@ class Runner:
         child = os.fork()
         if child:
             status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            if status == _UNFIT:
+                raise RuntimeError(f"cannot be put into the live module: {change.name}")
             return None if status == _UNUSED else status != 0
         try:
             self._forked = True
@@ -380,7 +468,7 @@ class Runner:
                 )
                 codes = {code for code in self._callers if names & _names(code)}
             else:
-                codes = live.put(change.tree)
+                codes = _put(live, change)
             found = {item: took for code in codes for took, item in self._callers.get(code, ())}
             if change.top and found:
                 found.update({item: 0.0 for item in self._items if _mentions(item, change.function)})
@@ -396,6 +484,15 @@ class Runner:
         except BaseException:  # noqa: BLE001 - whatever it is, it was noticed
             os._exit(1)
         os._exit(0)
+
+
+def _put(live: Live, change: Change) -> set[CodeType]:
+    """Put a change into the functions of this fork, which ends where that cannot be: a test would notice nothing."""
+    try:
+        return live.put(change.tree)
+    except (ValueError, SyntaxError, TypeError) as error:
+        _say(f"{change.name}: {error}")
+        os._exit(_UNFIT)
 
 
 def _run(item: pytest.Item) -> None:
@@ -431,10 +528,24 @@ def known() -> dict[str, str]:
     return found
 
 
+def core() -> list[str]:
+    """Return the modules that the settings of coverage name: the trust core."""
+    root = KNOWN.parents[1]
+    settings = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["tool"]["coverage"]["run"]
+    paths = [path for room in settings["source_pkgs"] for path in sorted(root.glob(f"{room.replace('.', '/')}/*.py"))]
+    return [
+        ".".join(path.relative_to(root).with_suffix("").parts)
+        for path in paths
+        if path.name != "__init__.py" and not any(path.match(pattern) for pattern in settings["omit"])
+    ]
+
+
 def main(arguments: list[str]) -> int:
     """Change the modules named in front of `--`, with the tests behind it; return the exit status."""
     at = arguments.index("--")
     modules, tests = arguments[:at], arguments[at + 1 :]
+    everything = modules == ["all"]  # and a line of the list about a module that is gone is over
+    modules = core() if everything else modules
     os.dup2(1, 3)
     runner = Runner(modules)
     options = ["-p", "no:terminal", "-p", "no:xdist", "-p", "no:cacheprovider", "--timeout=0"]
@@ -445,7 +556,8 @@ def main(arguments: list[str]) -> int:
         return int(status) or 1
     same = known()
     new = [change for change in runner.survived if change.name not in same]
-    over = [name for name in same if name.split()[0] in modules and name not in {one.name for one in runner.survived}]
+    survived = {one.name for one in runner.survived}
+    over = [name for name in same if (everything or name.split()[0] in modules) and name not in survived]
     for change in new:
         _say(f"no test notices it: {change.module}:{change.line}: {change.name}")
     for name in over:

@@ -35,6 +35,7 @@ ELSEWHERE = {
     "make lint test": (".ci/run", "make lint"),
     "make core": (".ci/run", "make lint core"),
     "make mutants MODULE=wire.keys.chain": ("Makefile", "tools/mutants.py $(MODULE)"),
+    "make mutants": ("Makefile", "tools/mutants.py $(MODULE)"),
     "make dev": ("Makefile", "--editable ."),
     ". .venv/bin/activate": ("Makefile", "VENV := .venv"),
     "pytest tests/unit": ("Makefile", "$(BIN)/pytest"),

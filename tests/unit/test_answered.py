@@ -88,3 +88,4 @@ def test_names_that_look_alike(name: str, other: str) -> None:
 
 def test_names_that_do_not() -> None:
     assert alike("mac", ["mac", "max", "mark", "spark", "macs"]) == ()
+    assert alike("cia", ["da"]) == ()

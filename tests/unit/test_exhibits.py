@@ -87,6 +87,8 @@ REFUSED = {
     "a trust that is no list": changed(trust={}),
     "a version that is no pair": changed(trust=[["", "", ""]]),
     "a version that is a text": changed(trust=["ab"]),
+    "a version that is a number": changed(trust=[5]),
+    "a claim that is a number": changed(claim=5),
     "a version of numbers": changed(trust=[[1, 2]]),
     "exhibits that are no list": changed(exhibits={}),
     "too many exhibits": changed(exhibits=[json.loads(RAW)["exhibits"][0]] * (exhibits.EXHIBITS_MAX + 1)),
@@ -129,6 +131,7 @@ def test_a_refusal_says_where_it_is_wrong(raw: bytes, said: str) -> None:
     with pytest.raises(IntegrityError) as refused:
         read(raw)
     assert said in refused.value.message
+    assert "wire evidence INCIDENT" in refused.value.next_step
 
 
 def test_the_limits_are_the_last_that_is_read(monkeypatch: pytest.MonkeyPatch) -> None:

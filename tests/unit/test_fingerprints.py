@@ -84,6 +84,7 @@ def test_a_word_with_a_hyphen_may_come_with_a_blank(word: str) -> None:
         (PRINT[:13], "fingerprint-short", "whole"),
         (PRINT[:-1], "fingerprint-short", "whole"),
         ("123456", "fingerprint-short", "whole"),
+        ("abacus 15 16", "fingerprint-short", "whole"),
         ("48 15 16", "fingerprint-short", "whole"),
         (PRINT + "A", "bad-fingerprint", "no fingerprint"),
         (PRINT + "X", "bad-fingerprint", "no fingerprint"),
@@ -100,6 +101,7 @@ def test_what_is_not_the_whole_is_refused(typed: str, reason: str, said: str) ->
         parse(typed)
     assert (caught.value.reason, caught.value.exit_status) == (reason, USAGE)
     assert said in caught.value.message
+    assert "wire keys show" in caught.value.next_step
     assert len(caught.value.message) < 1_000
 
 

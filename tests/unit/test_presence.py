@@ -95,6 +95,8 @@ def test_nothing_said_needs_no_member() -> None:
         ("channels in a list", {"channels": []}),
         ("a channel of its own", {"channels": {"spark/mac": [1, HEAD, 0]}}),
         ("a channel that is none", {"channels": {"mac": [1, HEAD, 0]}}),
+        ("a place that is a number", {"channels": {"mac/spark": 5}}),
+        ("an instance that is a number", {"instance": 5}),
         ("a place without read", {"channels": {"mac/spark": [1, HEAD]}}),
         ("read beyond what was accepted", {"channels": {"mac/spark": [1, HEAD, 2]}}),
         ("a head that is none", {"channels": {"mac/spark": [1, HEAD[:-1], 0]}}),
@@ -230,6 +232,7 @@ def test_what_an_agent_says_is_there_again(places: WirePlaces) -> None:
             check_declared(state, note, eta)
         assert caught.value.reason == reason
     check_declared("paused", "x" * 200, "2026-11-29T12:00:00.000Z")
+    check_declared("paused", "", None)
 
 
 def test_a_refusal_is_there_until_it_is_over(places: WirePlaces) -> None:

@@ -91,6 +91,11 @@ def test_a_writer_refuses_what_a_reader_would(changed: dict[str, Any], reason: s
     assert refused.value.reason == reason
 
 
+def test_a_writer_says_which_character_cannot_be_written() -> None:
+    with pytest.raises(UsageError, match=r"a lone surrogate \(U\+DCB2\)"):
+        sealed(body="\udcb2")
+
+
 def test_a_writer_refuses_nesting_that_never_ends() -> None:
     deep: dict[str, Any] = {}
     for _ in range(100_000):
@@ -100,6 +105,11 @@ def test_a_writer_refuses_nesting_that_never_ends() -> None:
     for body in (deep, circular):
         with pytest.raises(UsageError):
             sealed(body=body)
+    shallow: dict[str, Any] = {}
+    for _ in range(33):
+        shallow = {"d": shallow}
+    with pytest.raises(UsageError, match="strict JSON"):
+        sealed(subject="and a text beside it", body=shallow)
 
 
 def test_the_longest_line_that_can_be_sealed_is_the_longest_that_is_read() -> None:
@@ -174,8 +184,9 @@ def test_exact_text_is_judged_like_any_other_body() -> None:
     ],
 )
 def test_a_person_is_told_what_bytes_look_like(raw: bytes, said: str) -> None:
-    with pytest.raises(LineError, match=said):
+    with pytest.raises(LineError, match=said) as refused:
         parse(raw)
+    assert str(refused.value) == refused.value.why
 
 
 def test_what_stands_where() -> None:
@@ -332,6 +343,10 @@ def test_a_line_that_would_be_too_long_is_not_sent_again() -> None:
         (b'"subject":"s","mood":"fine",', Code.SCHEMA, "unknown member 'mood'"),
         (b'"body":"","subject":"s",', Code.SCHEMA, "member 'subject' stands out of order"),
         (b'"idem":"",', Code.SCHEMA, "'idem' is not a string of 1 to 200 characters"),
+        (b'"idem":7,', Code.SCHEMA, "'idem' is not a string of 1 to 200 characters"),
+        (b'"expires":20261129,', Code.SCHEMA, "'expires' is not a time like 2026"),
+        (b'"ack":{"0":1,"1":"%s"},' % (b"0" * 64), Code.SCHEMA, "'ack' is not [seq, head]"),
+        (b'"ack":[1,2],', Code.SCHEMA, "'ack' is not [seq, head]"),
         (b'"expires":"2026-11-29",', Code.SCHEMA, "'expires' is not a time like 2026"),
         (b'"subject":"%s",' % (b"s" * 201), Code.SIZE, "'subject' is not a string of up to 200 characters"),
         (b',', Code.SCHEMA, "two commas"),

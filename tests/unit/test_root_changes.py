@@ -274,6 +274,10 @@ def test_what_a_long_policy_hides_is_told() -> None:
     assert first != f"policy 'note': {second}"
     hash = sha256_hex(f'"{long}b"'.encode())[:16]
     assert second == f'"{"x" * 119}... (883 more characters, SHA-256 {hash})'
+    # What is just short enough is shown whole, with its quotes.
+    for length, whole in ((118, True), (119, False)):
+        (one,) = differences(WIRE.newest, at(WIRE, note="y" * length).newest)
+        assert one.text.endswith('y"') is whole
     names = {long + "a": 1, long + "b": 1}
     assert len({found.text for found in differences(WIRE.newest, at(WIRE, **names).newest)}) == 2
 

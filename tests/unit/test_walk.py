@@ -11,7 +11,7 @@ from wire.protocol.codes import Code
 from wire.protocol.encoding import Signer
 from wire.protocol.line import LINE_MIN, genesis, head, parse, seal
 
-MAC, SPARK = signer("mac"), signer("spark")
+MAC, SPARK, STRANGER = signer("mac"), signer("spark"), signer("stranger")
 KEYS = enrolled(enrolled(begun(), "mac", MAC), "spark", SPARK)
 WIRE, CHANNEL = KEYS.wire, "mac/spark"
 START = Position.start(WIRE, CHANNEL)
@@ -89,6 +89,16 @@ def test_one_step_in_words(raw: bytes, code: Code | None, why: str) -> None:
     assert found.line == parse(raw)
 
 
+def test_what_is_told_of_a_line_under_a_key_that_nobody_vouched_for() -> None:
+    raw = line(1, START.head, key=STRANGER)
+    found = walked([], {1: segment(raw) + b"torn"}).foreign
+    assert [(one.code, one.line, one.raw) for one in found] == [
+        (Code.KEY_UNKNOWN, parse(raw), raw),
+        (Code.SIGNATURE, None, b"torn"),
+    ]
+    assert found[0].why == f"no trusted key has the id {STRANGER.key_id}"
+
+
 def test_a_retired_key_counts_up_to_its_position_with_its_very_line() -> None:
     keys = retired(KEYS, "mac", MAC, "retired", {CHANNEL: (2, head(LINES[1]))})
     end = START
@@ -128,6 +138,11 @@ def test_a_line_in_the_segment_of_another_and_an_end_without_a_newline() -> None
     found = walked(LINES[:1], {1: segment(LINES[0]), 2: segment(LINES[1]) + b"torn"})
     assert codes(found) == [("MISPLACED", 2), ("SIGNATURE", 2)]
     assert found.foreign[0].why == "it stands in segment 2 and belongs into segment 1"
+    assert found.foreign[0].line == parse(LINES[1])
+    assert found.foreign[1].line is None
+    # Segments are walked in their order, whatever the order in which they come.
+    turned = walked([], {2: segment(LINES[1]), 1: segment(LINES[0])})
+    assert (codes(turned), turned.end.seq) == ([("MISPLACED", 2)], 1)
     assert (found.foreign[1].raw, found.foreign[1].length) == (b"torn", 4)
     assert found.end.seq == 1
     torn = walked(LINES[:1], {1: segment(LINES[0]) + LINES[1]})

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from wire.keys import roots
-from wire.keys.model import ACTIVE, REMOVED, RETIRED, Agent, Document, Group, Key
+from wire.keys.model import ACTIVE, REMOVED, RETIRED, Agent, Document, Key
 from wire.protocol import strictjson
 from wire.protocol.encoding import fingerprint, sha256_hex
 
@@ -103,8 +103,8 @@ def _unusual(key: Key) -> str:
 
 def _groups(old: Document, new: Document) -> Iterator[Difference]:
     for name, after in new.groups.items():
-        before = old.groups.get(name, Group(name, ACTIVE, ()))
-        if name not in old.groups:
+        before = old.groups.get(name)
+        if before is None:
             burnt = "; that name is taken off the wire, for good" if after.status == REMOVED else ""
             members = ", ".join(after.members) or "nobody"
             yield Difference("group-added", name, f"adds the group {name}: {members}{burnt}")

@@ -9,7 +9,6 @@ The words are the first 128 bits of the hash. To make another key with the same 
 in seconds, so nothing shorter is taken.
 """
 
-import binascii
 import re
 from functools import cache
 from importlib.resources import files
@@ -86,7 +85,7 @@ def _by_digits(text: str) -> Meant:
         raise _short(text)
     try:
         unb64(digits + "=", 32)
-    except (ValueError, binascii.Error):
+    except ValueError:
         raise _wrong(f"{text[: 2 * _SHOWN]!r} is no fingerprint", "bad-fingerprint") from None
     return Meant(_PREFIX + digits)
 

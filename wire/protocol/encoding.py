@@ -87,9 +87,9 @@ def parse_checkpoint(text: str) -> tuple[int, bytes]:
     Raises:
         ValueError: it is not of the form `<version>:SHA256:<43 base64>`.
     """
-    number, separator, rest = text.partition(":SHA256:")
+    number, _, rest = text.partition(":SHA256:")
     canonical = number.isascii() and number.isdigit() and not number.startswith("0") and len(number) <= 9
-    if not separator or not canonical or len(rest) != 43:
+    if not canonical or len(rest) != 43:
         raise ValueError("a checkpoint has the form 3:SHA256:<43 base64 characters>")
     return int(number), unb64(rest + "=", 32)
 

@@ -56,8 +56,8 @@ def split_channel(channel: str) -> tuple[str, str]:
     Raises:
         UsageError: reason `bad-channel`.
     """
-    sender, separator, recipient = channel.partition("/")
-    if separator and valid_channel(sender, recipient):
+    sender, _, recipient = channel.partition("/")
+    if valid_channel(sender, recipient):
         return sender, recipient
     raise UsageError(f"{channel[:80]!r} is not a channel; one is written mac/spark", reason="bad-channel")
 
