@@ -1,18 +1,26 @@
 """Two trust documents with one number: shown side by side, and decided by people, machine by machine."""
 
 import json
+import os
+import shutil
+import signal
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from support import team
-from support.besieged import Siege, incidents, pin, site
+from support.besieged import Siege, api, incidents, pin, signer, site
+from support.hostile_host import TS
 from support.machine import Machine
 from support.moves import ELSEWHERE
 from support.moves_signed import EVE
+from wire.keys.trust import set_group, sign_document
 from wire.protocol.encoding import format_checkpoint
-from wire.store import trustforks
+from wire.store import pin as pins
+from wire.store import trustfiles, trustforks
 from wire.store.pin import replace
+from wire.verbs import forking
 
 CODE = "TRUST_FORK wire"
 
@@ -130,6 +138,68 @@ def test_a_decision_survives(siege: Siege, offline: bool) -> None:
     here.save(replace(here.pin(), judged_trust=0))
     siege.mac.wire("sync", check=False)
     assert _show(siege.mac)["checkpoint"] == other
+
+
+def test_a_kill_while_another_document_is_followed(siege: Siege) -> None:
+    # The held line is longer: its later versions go, one by one, before the other document takes its place. Wherever
+    # that ends, nothing but the pinned trust is believed, and the same command completes it.
+    root = signer(siege.mac, "root")
+    base = chain = site(siege.mac).trust(pin(siege.mac))
+    tip = siege.host.tip
+    for name in ("ops", "review", "night"):
+        raw = set_group(chain.newest, chain.wire, name=name, members=["mac"], created=TS)
+        chain = chain.extend(raw, sign_document(raw, root))
+        siege.host.put_trust(chain.newest.version, raw, chain.signatures[-1])
+    siege.sync(siege.mac)
+    siege.host.put_back(tip)
+    raw = set_group(base.newest, base.wire, name="other", members=["lee"], created=TS)
+    other = base.extend(raw, sign_document(raw, root)).newest
+    siege.host.put_trust(other.version, raw, sign_document(raw, root))
+    siege.mac.wire("sync", check=False)
+    held, before = chain.newest.checkpoint, siege.folder / "before"
+    assert _show(siege.mac)["checkpoint"] == held
+    siege.mac.close()
+    shutil.copytree(siege.mac.wire_home, before, symlinks=True)
+    calls = 0
+    while _killed(siege.mac, other.checkpoint, after=calls):
+        if calls % 2:  # somebody else's next look goes on with it, or the same command does
+            siege.sync(siege.mac)
+        forking.follow(api(siege.mac).here, other.checkpoint, confirm=lambda _: True)
+        assert site(siege.mac).trust(pin(siege.mac)).newest.checkpoint == other.checkpoint
+        shutil.rmtree(siege.mac.wire_home)
+        shutil.copytree(before, siege.mac.wire_home, symlinks=True)
+        calls += 1
+    assert calls >= 6, "the decision, two versions that go, the signatures and document that come, and the pin"
+
+
+def _killed(machine: Machine, checkpoint: str, *, after: int) -> bool:
+    """Follow a document in a process that is killed after so many changes of the trust's files, or of the pin."""
+    child = os.fork()
+    if child:
+        ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        assert ended in (0, -signal.SIGKILL)
+        return ended != 0
+    left = after
+
+    def counted(call: Callable[..., None]) -> Callable[..., None]:
+        def changed(*args: Any) -> None:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            call(*args)
+
+        return changed
+
+    try:
+        trustfiles.atomic_write = counted(trustfiles.atomic_write)
+        pins.atomic_write = counted(pins.atomic_write)
+        os.unlink, unlink = lambda path, **rest: (gone if "/trust/" in str(path) else unlink)(path, **rest), os.unlink
+        gone = counted(unlink)
+        forking.follow(api(machine).here, checkpoint, confirm=lambda _: True)
+        os._exit(0)
+    finally:
+        os._exit(1)
 
 
 def test_who_was_a_root_once_stops_no_later_version(siege: Siege) -> None:

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from support.trusts import begun, grouped, signer
+from wire.keys.trust import file_name
 from wire.protocol.encoding import sha256_hex
-from wire.store import trustforks
+from wire.store import trustfiles, trustforks
 from wire.store.paths import WirePlaces
 
 
@@ -26,3 +28,14 @@ def test_a_flood_of_documents_keeps_no_later_one_out(tmp_path: Path, monkeypatch
     assert trustforks.decided(places)[7].raw == b"decided"
     names = [path.name.removesuffix(".sig") for path in Path(places.root, "forks").iterdir()]
     assert len(names) == 2 * 5 + 1, "no signature stays without its document"
+
+
+def test_files_of_two_documents_do_not_mix(tmp_path: Path) -> None:
+    """A kill left the signatures of another document beside the one that is held, and it is the held one after all."""
+    folder, root = str(tmp_path / "trust"), signer("root-a")
+    base = begun([root])
+    one, two = (grouped(base, name, [], by=[root]) for name in ("one", "two"))
+    trustfiles.write(folder, one)
+    Path(folder, f"{file_name(2)}.sig").write_bytes(two.signatures[-1])
+    trustfiles.write(folder, one)
+    assert trustfiles.read(folder) == one

@@ -144,6 +144,13 @@ class Accepted:
         """Set a path to bytes, or to an object that the repository already has; None takes it away."""
         self._changed[path] = data
 
+    def trust(self) -> list[tuple[bytes, bytes]]:
+        """Return the accepted trust documents with their signatures, from version 1 on."""
+        files: list[tuple[bytes, bytes]] = []
+        while raw := self.read(path := trust_path(len(files) + 1)):
+            files.append((raw, self.read(f"{path}.sig")))
+        return files
+
     def put_trust(self, chain: Chain) -> None:
         """Set the trust chain: every version with its signatures, the newest copy, and the attributes."""
         known = self.oids()

@@ -24,7 +24,7 @@ from wire.keys import keyfile
 from wire.keys.trust import ACTIVE, Chain
 from wire.protocol.encoding import Signer, fingerprint, parse_checkpoint
 from wire.store import pin as pins
-from wire.store import trustfiles
+from wire.store import trustfiles, trustforks
 from wire.store.config import WireConfig
 from wire.store.files import locked
 from wire.store.mending import Signatures
@@ -157,16 +157,37 @@ class Site:
         Raises:
             TrustError: reason `trust-corrupt`: it does not hold, or is not the one that is pinned. Fail closed.
         """
-        self.chain = chain = trustfiles.read(self.places.trust_dir, self.chain)
-        if not chain.passes(pin.trust_version, bytes.fromhex(pin.trust_hash)):
-            raise TrustError(
-                f"the trust in {self.places.trust_dir} ends at version {chain.newest.reference}, "
-                f"the pin says {pin.trust_version}:{pin.trust_hash[:16]}",
-                reason="trust-corrupt",
-                next_step=f"wire trust repin --checkpoint {pin.checkpoint}",
-            )
+        try:
+            self.chain = chain = trustfiles.read(self.places.trust_dir, self.chain)
+            if not chain.passes(pin.trust_version, bytes.fromhex(pin.trust_hash)):
+                raise TrustError(
+                    f"the trust in {self.places.trust_dir} ends at version {chain.newest.reference}, "
+                    f"the pin says {pin.trust_version}:{pin.trust_hash[:16]}",
+                    reason="trust-corrupt",
+                    next_step=f"wire trust repin --checkpoint {pin.checkpoint}",
+                )
+        except TrustError:
+            pinned = self._before_a_decision(pin)
+            if pinned is None:
+                raise
+            return pinned
         # A kill between writing a version and the pin leaves one more than is pinned; it is accepted anew.
         return chain.until(pin.trust_version)
+
+    def _before_a_decision(self, pin: Pin) -> Chain | None:
+        """Return the pinned chain where a kill came while the files of another took its place, as a person decided.
+
+        It is among the accepted bytes, and is the pinned one by its hash; None where no decision explains the files.
+        """
+        decided = trustforks.decided(self.places)
+        files = self.accepted(pin).trust() if decided else []
+        if len(files) < pin.trust_version:
+            return None
+        chain = Chain.replay(files[: pin.trust_version])
+        if not chain.passes(pin.trust_version, bytes.fromhex(pin.trust_hash)):
+            return None
+        held = ((chain.at(version), one) for version, one in decided.items())
+        return chain if any(ours is not None and ours.raw != one.raw for ours, one in held) else None
 
     def pin_trust(self, pin: Pin, chain: Chain) -> Pin:
         """Write the trust chain and return the pin that names it; the caller saves the pin."""

@@ -45,17 +45,19 @@ def read(folder: str, known: Chain | None = None) -> Chain:
 
 def write(folder: str, chain: Chain) -> None:
     """Write those versions that the folder does not hold as they are; signatures first, so that a kill leaves no
-    document without them. What is there of another line, where a person follows this one now, goes."""
+    document without them. What is there of another line, where a person follows this one now, goes, the last one first:
+    a kill leaves none behind a gap, where it would be taken for a version that follows."""
     private_folder(folder)
     held = [read_bytes(os.path.join(folder, file_name(document.version))) for document in chain.documents]
     changed = any(raw not in (None, document.raw) for raw, document in zip(held, chain.documents, strict=True))
-    version = chain.newest.version + 1
-    while changed and os.path.lexists(path := os.path.join(folder, file_name(version))):
-        os.unlink(path)
-        version += 1
+    later = chain.newest.version + 1
+    while changed and os.path.lexists(os.path.join(folder, file_name(later))):
+        later += 1
+    for version in range(later - 1, chain.newest.version, -1):
+        os.unlink(os.path.join(folder, file_name(version)))
     for document, signatures in zip(chain.documents, chain.signatures, strict=True):
         path = os.path.join(folder, file_name(document.version))
-        if read_bytes(path) == document.raw and read_bytes(f"{path}.sig") is not None:
+        if read_bytes(path) == document.raw and read_bytes(f"{path}.sig") == signatures:
             continue
         atomic_write(f"{path}.sig", signatures)
         atomic_write(path, document.raw)
