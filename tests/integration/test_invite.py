@@ -51,6 +51,21 @@ def test_a_lost_code_is_printed_again_and_a_used_one_is_not(team, machines):
     assert (refused.status, "belongs to an agent" in refused.stderr) == (2, True)
 
 
+def test_a_code_that_was_given_out_stays_good_or_is_called_back_aloud(team, machines):
+    code = invite(team)
+    team.mac.wire("group", "set", "crew", "mac")
+    assert invite(team) == code, "the trust went on, and what somebody has in hand is good"
+    joined = machines("lee").json("join", code)
+    assert team.mac.jsonl("invite", "lee")[-1]["fingerprint"] == joined["fingerprint"]
+    first = team.mac.json("invite", "zoe", "--no-wait")
+    second = team.mac.json("invite", "zoe", "--no-wait", "--role", "human")
+    assert (second["code"] != first["code"], first.get("replaced"), second["replaced"]) == (True, None, True)
+    assert "before is worthless now" in team.mac.wire("invite", "zoe", "--no-wait").stderr
+    machines("zoe").json("join", second["code"])
+    assert [one["name"] for one in team.mac.jsonl("trust", "requests")] == ["zoe"], "and it came with the old one"
+    assert not team.mac.json("trust", "show")["agents"].get("zoe")
+
+
 def test_only_the_owner_can_read_what_was_given_out(team):
     code = invite(team)
     folder = state(team.mac) / "invitations"

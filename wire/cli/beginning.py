@@ -101,10 +101,13 @@ def invite(ctx: click.Context, name: str, ttl: str, role: str, no_wait: bool, as
         return
     invited = wire.invite(name, role=role, ttl=left)
     if as_json:
-        say_json({"name": name, "code": invited.code, "expires": utc_text(invited.expires), "again": invited.again})
+        shown = {"name": name, "code": invited.code, "expires": utc_text(invited.expires), "again": invited.again}
+        say_json(shown | ({"replaced": True} if invited.replaced else {}))
     else:
         for known in invited.alike:
             warn(f"the name {name!r} looks like {known!r}, which is on this wire")
+        if invited.replaced:
+            warn(f"the code that was given out for {name!r} before is worthless now; this one takes its place")
         say(f"on the machine of {name}, before {utc_text(invited.expires)}:")
         say(f"  wire join {invited.code}")
     flush()

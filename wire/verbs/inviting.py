@@ -18,7 +18,7 @@ from wire.gitio import without_credentials
 from wire.keys import invitations as codes
 from wire.keys.alike import alike
 from wire.keys.invitations import Invitation
-from wire.protocol.encoding import fingerprint
+from wire.protocol.encoding import fingerprint, parse_checkpoint
 from wire.protocol.names import check_name
 from wire.store import invitations as given_out
 from wire.store.invitations import Given
@@ -38,6 +38,7 @@ class Invited(NamedTuple):
         expires: seconds since the epoch.
         again: whether it had been given before, and not been used.
         alike: names of the wire that look like this one.
+        replaced: whether it takes the place of one that was good until now, and is worthless from now on.
     """
 
     name: str
@@ -45,12 +46,14 @@ class Invited(NamedTuple):
     expires: int
     again: bool
     alike: tuple[str, ...]
+    replaced: bool = False
 
 
 def invite(here: Here, name: str, *, role: str = "agent", ttl: float = TTL_SECONDS) -> Invited:
     """Return a code by which one machine may join as `name`: a new one, unless an earlier one is still good.
 
-    A name whose last key was revoked may be invited again, for its next key; its role stays.
+    An earlier one stays good while the trust goes on. For another role a new one takes its place, which is told. A name
+    whose last key was revoked may be invited again, for its next key; its role stays.
 
     Args:
         ttl: seconds for which a new code is good.
@@ -74,7 +77,8 @@ def invite(here: Here, name: str, *, role: str = "agent", ttl: float = TTL_SECON
     similar = alike(name, (*newest.agents, *newest.groups))
     pin = site.pin()
     held = _held(here, name)
-    if held is not None and held[1].role == role and held[1].checkpoint == newest.checkpoint and not held[0].taken_by:
+    replaced = held is not None and not held[0].taken_by
+    if held is not None and replaced and held[1].role == role and chain.passes(*parse_checkpoint(held[1].checkpoint)):
         return Invited(name, held[0].code, held[1].expires, True, similar)
     made = codes.make(
         without_credentials(pin.remote),
@@ -87,7 +91,7 @@ def invite(here: Here, name: str, *, role: str = "agent", ttl: float = TTL_SECON
     )
     code = codes.encode(made)
     given_out.save(here.places.invitations_dir, name, Given(code))
-    return Invited(name, code, made.expires, False, similar)
+    return Invited(name, code, made.expires, False, similar, replaced)
 
 
 def admit(here: Here, name: str) -> Approval | None:
