@@ -15,7 +15,7 @@ import pytest
 
 from support import gitcmd
 from support import hostile_host as hostile
-from support.besieged import NEVER, Siege, pin, site
+from support.besieged import NEVER, Siege, incidents, pin, site
 from support.machine import Machine
 from support.moves_many import huge_files
 from wire.api import Wire
@@ -94,3 +94,23 @@ def test_a_host_that_leaves_nothing_out_is_told_how(siege: Siege) -> None:
     gitcmd.git(siege.remote.path, "config", "uploadpack.allowFilter", "true")
     siege.flows(("mac", "spark"), ("lee", "mac"))
     siege.check(everyone=FOUND)
+
+
+@pytest.mark.parametrize("loss", ["before the flood", "created again, empty"])
+def test_who_left_something_out_heals_all_the_same(siege: Siege, loss: str) -> None:
+    gitcmd.git(siege.remote.path, "config", "uploadpack.allowFilter", "true")
+    before = siege.host.tip
+    siege.host.commit({hostile.segment("lee/mac", 2): os.urandom(3 * MB)})
+    siege.settle()
+    siege.flows(("mac", "spark"), ("lee", "mac"))
+    if loss == "before the flood":
+        siege.host.put_back(before)
+    else:
+        siege.host.recreate()
+    siege.sync(siege.spark, siege.lee)
+    assert pin(siege.spark).frozen is not None
+    report = siege.heal(siege.spark)
+    assert report.failure is None
+    siege.settle()
+    siege.flows(("mac", "spark"), ("lee", "mac"), ("spark", "lee"))
+    siege.check(**{name: incidents(machine) for name, machine in siege.machines.items()})

@@ -10,6 +10,7 @@ import pytest
 
 from support import gitcmd, oracle, procs, sshd, team
 from support.daemons import Inbox
+from support.hostile_host import HostileHost
 from support.machine import Machine
 from support.remote import BareRemote
 from support.waiting import eventually
@@ -78,6 +79,42 @@ def stop(*machines: Machine, remote: BareRemote) -> None:
     for machine in machines:
         assert machine.stop_daemon() == 0
     oracle.check(machines, remote)
+
+
+def test_daemons_leave_out_what_is_huge_over_ssh_and_heal(server, over_ssh, remote, tmp_path):
+    remote.url = server.url(remote.path)
+    gitcmd.git(remote.path, "config", "uploadpack.allowFilter", "true")
+    mac, spark = over_ssh("mac"), over_ssh("spark")
+    team.begin(mac, remote)
+    team.join(mac, spark, remote)
+    vera = remote.clone_as_vandal(tmp_path / "vera")
+    inboxes = Inbox(mac), Inbox(spark)
+    for machine in (mac, spark):
+        # A limit of the system stands for the cap of a fetch, which would take half a gigabyte to reach.
+        machine.start_daemon(prefix=("sh", "-c", 'ulimit -f 4096; exec "$@"', "sh"))
+    (vera.path / "huge").write_bytes(random.Random(1).randbytes(3 << 20))
+    vera.commit()
+    vera.push()
+    mac.send("spark", "behind the flood")
+    inboxes[1].gets(["behind the flood"])
+    assert (spark.clone() / ".git" / "wire-left-out").exists()
+
+    for machine in (mac, spark):
+        assert machine.stop_daemon() == 0
+    HostileHost(remote).recreate()
+    spark.send("mac", "while it stands still")
+    for machine in (spark, mac):
+        machine.wire("sync", check=False)
+        assert team.pin(machine).frozen
+    spark.wire("heal", check=False)
+    mac.wire("sync", check=False)
+    assert "while it stands still" in inboxes[0].look()
+    mac.send("spark", "after the heal")
+    for machine in (mac, spark):
+        machine.wire("sync", check=False)
+        assert team.pin(machine).frozen is None
+    assert "after the heal" in inboxes[1].look()
+    oracle.check([mac, spark], remote, attacked=True)
 
 
 def test_over_ssh(server, over_ssh, remote):

@@ -26,7 +26,7 @@ from wire.daemon.findings import Finding, raise_all
 from wire.daemon.judged import Before, Judged, forks_in_force
 from wire.daemon.pending import Pending
 from wire.daemon.presence import Voices
-from wire.daemon.publish import heal_plan, plan, push, subject, write
+from wire.daemon.publish import grounds, heal_plan, plan, push, subject, write
 from wire.daemon.races import RaceLost, gave_up, racing
 from wire.daemon.report import Report
 from wire.daemon.site import INCOMING_REF, OUTGOING_REF, VERIFIED_REF, Site, able
@@ -168,11 +168,10 @@ class _Cycle:
             chain, forked = judged.chain, any(finding.code == "TRUST_FORK" for finding in judged.findings)
         self.accepted.put_trust(chain)
         commit = self.accepted.commit_changes()
-        base = tip or verified
+        base, parents = grounds(self.site, tip, verified, commit)
         wanted = heal_plan(self.site.git.diff(commit, base), self.blobs, restore_trust=not forked)
         self.accepted = self.site.accepted(self.pin)
         if tip is None or wanted.needed:
-            parents = [base] if tip is None or self.site.git.is_ancestor(verified, base) else [base, verified]
             self._push(write(self.site, base, parents, wanted, "heal: every accepted line"))
 
     # Own lines.

@@ -91,6 +91,23 @@ def heal_plan(changes: Iterable[Change], blobs: Blobs, *, restore_trust: bool) -
     return Plan(tuple(puts), bool(puts))
 
 
+def grounds(site: Site, tip: str | None, verified: str, accepted: str) -> tuple[str, list[str]]:
+    """Return the commit whose tree a heal goes on from, and its parents: the tip, where there is one, and our past.
+
+    What was left out of our past as too large cannot be put back. Then the heal does not descend from it, and what
+    others find is a history that was replaced, in which nothing is missing.
+
+    Args:
+        accepted: a commit whose tree holds what was accepted and nothing else.
+    """
+    there = [tip] if tip is not None else []
+    if tip is not None and site.git.is_ancestor(verified, tip):
+        return tip, there
+    if site.git.lacks(verified, tip):
+        return tip or accepted, there
+    return tip or verified, [*there, verified]
+
+
 def write(site: Site, base: str, parents: list[str], wanted: Plan, message: str) -> str:
     """Write the commit that a plan asks for, and return it.
 

@@ -67,6 +67,12 @@ def write(
     return commit
 
 
+def made_at(core: Core, ref: str, parents: Sequence[str]) -> int | None:
+    """Return the time of the commit in a ref, if it stands on exactly these parents; see `Git.made_at`."""
+    listed = core.run("for-each-ref", "--format=%(committerdate:raw) %(parent)", ref).stdout.decode("ascii").split()
+    return int(listed[0]) if listed[2:] == list(parents) and listed else None
+
+
 def _format_of(ids: Sequence[str]) -> str | None:
     """Return the hash that ids are written in; None where there is none."""
     return next(("sha256" if len(oid) == 64 else "sha1" for oid in ids if oid), None)

@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from wire.gitio import blobs, commits, compare, environment, packing, parse, refs, worktree
+from wire.gitio import blobs, commits, compare, environment, leftout, packing, parse, refs, secondtry, worktree
 from wire.gitio.classify import GitFailed, Kind
 from wire.gitio.core import Core, Result
 from wire.gitio.fastimport import Drop, Put
@@ -318,6 +318,10 @@ class Git:
         """Tell whether `new` has `old` among its ancestors, or is it."""
         return self.run("merge-base", "--is-ancestor", parse.revision(old), parse.revision(new), ok=(0, 1)).status == 0
 
+    def lacks(self, new: str, old: str | None) -> bool:
+        """Tell whether something that `new` reaches, and `old` does not, was left out: it cannot be pushed to `old`."""
+        return leftout.some(self.git_dir) and bool(secondtry.missing(self._core, [new], old))
+
     def history(self, old: str | None, new: str, *, max_count: int) -> History:
         """Return the commits of `new` that `old` has not, each with its changes, in one child at most.
 
@@ -420,8 +424,7 @@ class Git:
 
         The same commit made again at this time is the same object.
         """
-        listed = self.run("for-each-ref", "--format=%(committerdate:raw) %(parent)", ref).stdout.decode("ascii").split()
-        return int(listed[0]) if listed[2:] == list(parents) and listed else None
+        return commits.made_at(self._core, ref, parents)
 
     def _empty_tree(self) -> str:
         return parse.EMPTY_TREES[self.object_format()]

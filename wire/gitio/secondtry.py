@@ -20,7 +20,7 @@ import contextlib
 import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from wire.gitio import environment, leftout, refs
 from wire.gitio.classify import GitFailed, Kind
@@ -54,6 +54,25 @@ def naming(variables: Mapping[str, str], url: str) -> dict[str, str]:
 def without_filter(stderr: bytes) -> bool:
     """Tell whether the host sent everything because it cannot leave anything out."""
     return _UNKNOWN_TO_HOST.encode() in stderr
+
+
+def missing(core: Core, tips: Iterable[str], known: str | None) -> frozenset[str]:
+    """Return the ids of what is missing in all that commits reach and a known one does not; no more than needed."""
+    found: set[str] = set()
+    rest = b""
+
+    def take(chunk: bytes) -> bool:
+        nonlocal rest
+        *lines, rest = (rest + chunk).split(b"\n")
+        found.update(match[1].decode("ascii") for line in lines if (match := _MISSING.match(line)))
+        return len(found) <= leftout.MOST
+
+    args = ["rev-list", "--objects", "--no-object-names", "--missing=print", "--stdin"]
+    asked = "".join(f"{one}\n" for one in [*tips, *([f"^{known}"] if known is not None else [])])
+    ended = core.spawn(args, input=asked.encode("ascii"), sink=take, timeout=_CHECK_SECONDS)
+    if ended.cut != "enough":
+        core.judge(args, ended)
+    return frozenset(found)
 
 
 class SecondTry(contextlib.AbstractContextManager["SecondTry"]):
@@ -149,23 +168,7 @@ class SecondTry(contextlib.AbstractContextManager["SecondTry"]):
         refs.update(self._clone, fetched)
 
     def _missing(self, fetched: Sequence[RefUpdate]) -> frozenset[str]:
-        found: set[str] = set()
-        rest = b""
-
-        def take(chunk: bytes) -> bool:
-            nonlocal rest
-            *lines, rest = (rest + chunk).split(b"\n")
-            found.update(match[1].decode("ascii") for line in lines if (match := _MISSING.match(line)))
-            return len(found) <= leftout.MOST
-
-        tips = [one.new for one in fetched if one.new is not None]
-        whole = self._commit(WHOLE)
-        args = ["rev-list", "--objects", "--no-object-names", "--missing=print", "--stdin"]
-        asked = "".join(f"{one}\n" for one in [*tips, *([f"^{whole}"] if whole is not None else [])])
-        ended = self.core.spawn(args, input=asked.encode("ascii"), sink=take, timeout=_CHECK_SECONDS)
-        if ended.cut != "enough":
-            self.core.judge(args, ended)
-        return frozenset(found)
+        return missing(self.core, [one.new for one in fetched if one.new is not None], self._commit(WHOLE))
 
     def _commit(self, ref: str) -> str | None:
         done = self._clone.run("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", ok=(0, 1))
