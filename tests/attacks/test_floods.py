@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from support.besieged import Siege, pin, shown, state
+from support import hostile_host as hostile
+from support.besieged import Siege, incidents, pin, shown, state
 from support.hostile_host import ROOT
 from support.machine import Machine
 from support.moves_many import (
@@ -23,6 +24,7 @@ from support.moves_many import (
     segments_without_end,
 )
 from support.sizes import size
+from wire.daemon import findings
 
 CHANNEL = "mac/spark"
 HUGE = size(24, 200, "megabytes of a huge blob")
@@ -64,12 +66,12 @@ def _sync(machine: Machine) -> Cost:
     return Cost(seconds, megabytes)
 
 
-def _bounded(siege: Siege, machine: Machine, plain: Cost) -> None:
+def _bounded(siege: Siege, machine: Machine, plain: Cost, *, records_most: int = 16) -> None:
     cost = _sync(machine)
     assert cost.seconds < SECONDS, cost
     assert cost.megabytes < plain.megabytes + MEMORY, (plain, cost)
     records = list((state(machine) / "incidents").glob("*.json"))
-    assert len(records) <= 16
+    assert len(records) <= records_most
     assert sum(record.stat().st_size for record in records) < 200_000
 
 
@@ -115,6 +117,24 @@ def test_segments_without_end(siege: Siege) -> None:
     siege.send("mac", "spark", "going on")
     siege.settle()
     siege.check(everyone={f"SIGNATURE {CHANNEL}"})
+
+
+def test_channels_without_end(siege: Siege) -> None:
+    # To thousands of names that nobody has, in the name of somebody whom all know; some are too large to be read.
+    plain = _sync(siege.spark)
+    large = hostile.File(b"x" * 1_500_000)
+    junk = {hostile.segment(f"lee/n{n}"): large if n % 9 == 0 else b"junk %d\n" % n * 50 for n in range(FILES)}
+    tip = siege.host.commit(junk)
+    _bounded(siege, siege.spark, plain, records_most=2 * findings.BLANK_TOLD + 1)
+    told = [one for one in incidents(siege.spark) if "lee/" in one]
+    assert findings.BLANK_TOLD <= len(told) <= 2 * findings.BLANK_TOLD
+    siege.sync(siege.mac)
+    # Its owner puts its folders right, which others have to look at, too.
+    siege.send("lee", "mac", "I was never there")
+    siege.settle()
+    assert siege.host.tip != tip
+    assert not any("n1" in path for path in siege.remote.files())
+    siege.check(**{name: incidents(machine) for name, machine in siege.machines.items()})
 
 
 def test_junk_files(siege: Siege) -> None:

@@ -16,6 +16,8 @@ from wire.store.incidents import Incident
 from wire.store.paths import WirePlaces
 
 WIRE = "wire"
+BLANK_TOLD = 16
+"""Channels without an accepted line of which is told what is wrong with each: whoever can push can make thousands."""
 
 
 @dataclass(frozen=True, slots=True)

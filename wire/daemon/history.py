@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from wire.daemon.accepted import BLOB_MAX, Blobs
-from wire.daemon.findings import WIRE, Finding
+from wire.daemon.findings import BLANK_TOLD, WIRE, Finding
 from wire.daemon.shape import Kind, carried, classify
 from wire.gitio import Change, Commit, Git, blob_id
 from wire.protocol.chain import KeyRing, Position, lines_of, walk
@@ -20,6 +20,8 @@ from wire.protocol.line import Line, parse
 
 INSPECTED = 16
 """Changes of one channel that are read and walked at most; further ones are of the same kind or come to the tip."""
+_BLANK = ""
+"""Stands for all channels without an accepted line, of which there can be thousands: together they count as few."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,8 @@ def _segment(
     if before is not None and after is not None and before <= after:
         return
     inspected[channel] += 1
-    if inspected[channel] > INSPECTED:
+    inspected[_BLANK] += end.seq == 0
+    if inspected[channel] > INSPECTED or (end.seq == 0 and inspected[_BLANK] > BLANK_TOLD):
         return
 
     def lines(oid: str, honest: int | None) -> tuple[set[int], dict[Code, tuple[str, Line | None]]]:
