@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from support import gitcmd
+from support import team as teams
 from support.sizes import size
 from support.team import incidents, pin, read, signer, state
 from support.team import write as lines
@@ -70,13 +71,17 @@ def said(machine, agent="spark", *, by=None, **changes):
     return seal(by or signer(machine), **{**members, **changes})
 
 
+def commit_of(remote, data, name="presence.json"):
+    """Make a commit with one file at the remote, and return its id."""
+    blob = remote.git("hash-object", "-w", "--stdin", input=data).decode().strip()
+    tree = remote.git("mktree", input=f"100644 blob {blob}\t{name}\n".encode()).decode().strip()
+    return gitcmd.line(remote.path, "commit-tree", tree, "-m", "x")
+
+
 def put(team, data, ref=SPARK, name="presence.json"):
     """Let somebody who can push replace a ref by a commit with one file."""
-    git = team.remote.git
-    blob = git("hash-object", "-w", "--stdin", input=data).decode().strip()
-    tree = git("mktree", input=f"100644 blob {blob}\t{name}\n".encode()).decode().strip()
-    commit = gitcmd.line(team.remote.path, "commit-tree", tree, "-m", "x")
-    git("update-ref", ref, commit)
+    commit = commit_of(team.remote, data, name)
+    team.remote.git("update-ref", ref, commit)
     return commit
 
 
@@ -208,6 +213,26 @@ def test_refs_of_another_kind_cost_nothing(team, kind):
     sync(team.spark)
     assert "goes on" in read(team.spark, status=None)
     assert not incidents(team.mac, "UNKNOWN", "CORRUPT", "NETWORK")
+
+
+@pytest.mark.parametrize("taken", [SPARK, f"{SPARK}/below", "refs/wire/presence"])
+def test_a_ref_that_was_taken_before_its_owner_came(machines, remote, taken):
+    """Junk in a presence's own place is replaced. What keeps its place from being is told, and stops no line."""
+    remote.git("update-ref", taken, commit_of(remote, b"x"))
+    mac, spark = machines("mac"), machines("spark")
+    teams.begin(mac, remote)
+    teams.join(mac, spark, remote)
+    spark.send("mac", "goes on")
+    sync(spark)
+    sync(mac)
+    assert read(mac, "--type", "message", status=None) == ["goes on"]
+    assert not incidents(mac, "UNKNOWN", "CORRUPT", "NETWORK")
+    shown = spark.json("status", check=False)["presence_refused"]
+    if taken == SPARK:
+        assert (shown, heard(mac, "spark").agent) == (None, "spark")
+        return
+    assert shown["why"]
+    assert "takes no presences since" in spark.wire("status", check=False).stdout
 
 
 def test_a_flood_of_refs_is_bounded_and_stops_nobody(team):

@@ -184,7 +184,9 @@ def push(site: Site, pin: Pin, beats: Sequence[Beat], refspec: str | None = None
         # Somebody removed it: that shows in no fetch. What somebody replaced is judged with the next one.
         there = site.git.ls_remote(pin.remote, *(beat.ref for beat in raced))
         gone = [beat._replace(expected="") for beat in raced if beat.ref not in there]
-        results |= _pushed(site, pin, gone, None) if gone else {}
+        again = _pushed(site, pin, gone, None) if gone else {}
+        # Not there, and not to be made either: something else stands in its place, above or below its name.
+        results |= {ref: one._replace(status="rejected") if one.status == "race" else one for ref, one in again.items()}
     return results
 
 
