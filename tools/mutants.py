@@ -184,10 +184,7 @@ def _left_out(node: ast.AST, parent: ast.AST, function: ast.AST) -> Iterator[tup
     if isinstance(node, ast.Assign):
         gone = not all(isinstance(one, ast.Name) and _bound(function, one.id) == 1 for one in node.targets)
     if gone:
-        # What calls `super()` reaches its class, and what takes its place in the live function must do so too.
-        reaches = any(isinstance(one, ast.Name) and one.id == "super" for one in ast.walk(node))
-        nothing = ast.Expr(ast.Name("__class__", ast.Load())) if reaches else ast.Pass()
-        yield f"{_said(node)} -> left out", _instead(nothing)
+        yield f"{_said(node)} -> left out", _instead(ast.Pass())
     if isinstance(node, ast.BoolOp):
         for number, one in enumerate(node.values):
             others = [*node.values[:number], *node.values[number + 1 :]]
@@ -305,7 +302,16 @@ def _cut(text: str) -> str:
 def _edited(tree: ast.Module, node: ast.AST, edit: Edit) -> ast.Module:
     """Return a copy of the tree in which one node is another."""
     changed = ast.copy_location(edit(copy.deepcopy(node)), node)
-    return ast.fix_missing_locations(copy.deepcopy(tree, {id(node): changed}))
+    other = copy.deepcopy(tree, {id(node): changed})
+    for (_, before), (_, after) in zip(_functions(tree, ()), _functions(other, ()), strict=True):
+        if isinstance(after, ast.FunctionDef) and _reaches_class(before) and not _reaches_class(after):
+            # What took `super()` away has to reach the class as before, to be put into the live function.
+            after.body.insert(0, ast.Expr(ast.Name("__class__", ast.Load())))
+    return ast.fix_missing_locations(other)
+
+
+def _reaches_class(function: ast.AST) -> bool:
+    return any(isinstance(one, ast.Name) and one.id in ("super", "__class__") for one in ast.walk(function))
 
 
 # In a live process

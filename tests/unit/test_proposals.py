@@ -94,6 +94,7 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "a base with a short hash": (with_(base=[2, HASH[1:]]), "request-malformed"),
     "a base with a number for a hash": (with_(base=[2, 7]), "request-malformed"),
     "a time that is none": (with_(created="soon"), "request-malformed"),
+    "a time that is short": (with_(created="2026"), "request-malformed"),
     "an end that is none": (with_(expires="never"), "request-malformed"),
     "it ends before it begins": (with_(expires="2026-11-29T11:20:00.122Z"), "request-malformed"),
     "it ends as it begins": (with_(expires=NOW), "request-malformed"),
@@ -117,6 +118,11 @@ def test_what_is_no_proposal(raw: bytes, reason: str) -> None:
     with pytest.raises(TrustError) as refused:
         read(raw)
     assert refused.value.reason == reason
+
+
+def test_whose_proposal_stands_elsewhere_is_told() -> None:
+    with pytest.raises(TrustError, match=f"the proposal of key {A.key_id} stands in 'x'"):
+        proposals.parse(RAW, wire=WIRE, file_name="x")
 
 
 def test_what_is_made_can_be_read() -> None:
@@ -219,6 +225,11 @@ def test_what_is_no_line_of_a_root_key(text: str, reason: str) -> None:
     with pytest.raises(TrustError) as refused:
         roots.read(text, wire=WIRE, name="lea")
     assert refused.value.reason == reason
+
+
+def test_what_is_not_a_whole_line_is_to_be_copied_again() -> None:
+    with pytest.raises(TrustError, match="copy all of it"):
+        roots.read(LINE[:-1], wire=WIRE, name="lea")
 
 
 def test_a_line_of_a_root_key_is_what_the_protocol_says() -> None:

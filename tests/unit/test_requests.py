@@ -110,6 +110,13 @@ def test_refused(raw: bytes, file: str, reason: str) -> None:
     assert caught.value.reason == reason, caught.value.message
 
 
+def test_whose_request_it_is_and_what_it_must_have_is_told() -> None:
+    with pytest.raises(TrustError, match=f"the request of 'spark' with key {SPARK.key_id} stands in 'x'"):
+        requests.parse(RAW, wire=WIRE, file_name="x")
+    with pytest.raises(TrustError, match="created, proof, and a newline"):
+        requests.parse(_without("role"), wire=WIRE, file_name=FILE)
+
+
 def test_size_is_judged_before_anything_else() -> None:
     with pytest.raises(TrustError, match="a request of 4097 bytes; the limit is 4096"):
         requests.parse(b"{" * 4097, wire=WIRE, file_name=FILE)

@@ -128,6 +128,14 @@ def test_a_file_of_another_name_is_refused() -> None:
     assert caught.value.reason == "request-misplaced"
 
 
+def test_only_the_key_that_is_replaced_can_agree() -> None:
+    payload = RAW[: RAW.rindex(b',"closed":"')] + b"}"
+    one = _read(_with(closed=b64(EVE.sign(ROTATION_TYPE, payload))))
+    assert not one.closed_by(EVE.public)
+    with pytest.raises(TrustError, match="the rotation of 'spark' stands in 'x'"):
+        _read(RAW, file_name="x")
+
+
 def test_the_old_key_agrees_to_exactly_this() -> None:
     # Signed by the new key alone, or for another use: nobody takes it for the owner's.
     fields = json.loads(RAW)

@@ -27,6 +27,7 @@ from support.trusts import (
 )
 from wire.errors import TrustError
 from wire.keys import document as document_module
+from wire.keys import model as model_module
 from wire.keys import signatures as signatures_module
 from wire.keys.signatures import signers_of
 from wire.keys.trust import (
@@ -375,6 +376,14 @@ def test_points_of_keys_that_are_known_are_not_checked_again(monkeypatch: pytest
     assert checked[-1:] == [signer("root-4").public]
     assert checked.count(signer("root-4").public) == 1
     assert len(checked) == 1 + len(ROOTS) + len(parse(RAW).owners)
+
+
+def test_a_key_is_recognised_by_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    document = parse(RAW)
+    known = next(iter(document.owners))
+    monkeypatch.setattr(model_module, "key_id", lambda public: known)
+    assert document.holds_key(document.owners[known][1].public)
+    assert not document.holds_key(signer("somebody with the same id").public)
 
 
 def test_a_document_shows_what_it_is_and_not_all_that_it_holds() -> None:
