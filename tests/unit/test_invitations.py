@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from wire.keys import invitations
+from wire.keys import invitations, pasted
 from wire.keys.invitations import CODE_MAX, PREFIX, Invitation, encode, holds, is_code, mac, make, parse
 from wire.protocol import strictjson
 
@@ -131,3 +131,10 @@ def test_a_mac_binds_wire_name_role_and_key() -> None:
     assert not holds(SAYS, public, right[:-1])
     # What it is not bound to: where the repository is reached, and until when.
     assert holds(SAYS._replace(remote="other", expires=0, tip="0" * 40), public, right)
+
+
+def test_a_line_has_its_word_in_front_and_all_of_its_bytes() -> None:
+    for raw in (b"\0\0\x17", b"\0\x05\xc0", b"a", b"ab"):  # the first two end in X
+        line = pasted.line("word.", raw)
+        assert pasted.read("word.", line, most=100) == raw
+        assert pasted.read("word.", line.removeprefix("word."), most=100) == b""

@@ -749,3 +749,12 @@ def test_whatever_the_roots_sign_nothing_trusted_disappears(history: list[list[C
             assert set(kept.positions) >= set(key.positions)
     assert set(newest.groups) >= set(CHAIN.newest.groups)
     assert not set(newest.groups) & set(newest.agents)
+
+
+def test_what_a_name_that_is_absent_was_is_told() -> None:
+    agent = enrolled(begun(), "mac", signer("mac"))
+    with pytest.raises(TrustError, match="'mac' was an agent and is absent"):
+        agent.draft(edited(unchanged(agent), lambda f: f["agents"].pop("mac")))
+    group = grouped(agent, "review", [])
+    with pytest.raises(TrustError, match="'review' was a group and is absent"):
+        group.draft(edited(unchanged(group), lambda f: f["groups"].pop("review")))
