@@ -274,6 +274,8 @@ def test_what_a_long_policy_hides_is_told() -> None:
     assert first != f"policy 'note': {second}"
     hash = sha256_hex(f'"{long}b"'.encode())[:16]
     assert second == f'"{"x" * 119}... (883 more characters, SHA-256 {hash})'
+    many = at(WIRE, **dict.fromkeys("hgfedcba", 1)).newest
+    assert [one.name for one in differences(WIRE.newest, many)] == list("abcdefgh")
     # What is just short enough is shown whole, with its quotes.
     for length, whole in ((118, True), (119, False)):
         (one,) = differences(WIRE.newest, at(WIRE, note="y" * length).newest)
