@@ -335,6 +335,16 @@ def test_the_users_own_ways_to_hosts_are_kept(tmp_path, git, remote):
     assert remote.tip() == made
 
 
+def test_settings_reach_git_to_the_letter(new_git):
+    """Whatever stands in a URL's helper or a proxy's name; the later of two wins, and all win over the files."""
+    odd = ["", "it's", '!f() { echo "it\'s"; }; f', "a\nb\tc", "\\", "é=ü", "'\\''", "  "]
+    settings = [("wire.x", "first"), *((f"wire.{chr(97 + n)}b.Odd", value) for n, value in enumerate(odd))]
+    git = new_git("mac", extra_config=[*settings, ("wire.x", "last"), ("http.https://a.example/?b='c.proxy", "it's")])
+    git.run("config", "wire.x", "in the file")
+    for key, value in [*settings[1:], ("wire.x", "last"), ("http.https://a.example/?b='c.proxy", "it's")]:
+        assert git.run("config", "--null", "--get", key).stdout.decode() == f"{value}\0"
+
+
 def test_variables_of_another_repository_do_not_redirect(tmp_path, environ, git, remote, monkeypatch):
     """wire is started from a hook of a project's own repository."""
     outer = tmp_path / "outer"

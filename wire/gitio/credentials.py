@@ -2,7 +2,7 @@
 
 Pure: a URL in, a URL and an environment out. git hands a remote's URL to its helper (`git-remote-https`) as an
 argument, where every user of the machine can read it. So git gets the URL without them, and asks a credential helper,
-set for this host through `GIT_CONFIG_COUNT`, that prints them from variables.
+set for this host through `GIT_CONFIG_PARAMETERS`, that prints them from variables.
 
     >>> access("https://mac:token@example.org/team.git").url
     'https://example.org/team.git'

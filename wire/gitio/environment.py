@@ -6,8 +6,10 @@ Pure: mappings in, a mapping out. Rules that it keeps:
   command, certificates, where the config files are). `GIT_DIR` and its family would send our git elsewhere when wire is
   started from a git hook; `GIT_TRACE*` would mix into what we parse; `GIT_EXEC_PATH` would mix two versions of git.
 - Nothing may ask: no terminal, no askpass, no editor, no interactive credential manager. Credential helpers stay.
-- Settings go through `GIT_CONFIG_COUNT`, which wins over every config file and, unlike `-c`, is not in `ps`. git
-  itself removes it before it starts the serving side of a remote on a local path, so that one's hooks do run.
+- Settings go through `GIT_CONFIG_PARAMETERS`, in which git itself hands `-c` down: it wins over every config file and,
+  unlike `-c`, is not in `ps`. It is one variable; for `GIT_CONFIG_COUNT` each process of git would search its whole
+  environment twice a setting. git itself removes it before it starts the serving side of a remote on a local path, so
+  that one's hooks do run.
 - `url.*.insteadOf`, `credential.*` and `http.*` of the user are kept on purpose.
 
     >>> hardened({"PATH": "/usr/bin", "GIT_DIR": "/elsewhere"}, "/w/.git", ("mac", "mac@wire.invalid"))["GIT_ASKPASS"]
@@ -179,6 +181,8 @@ _FIXED = {
     "GIT_TRACE2_PERF": "0",
 }
 
+_PARAMETERS = "GIT_CONFIG_PARAMETERS"
+
 ATTRIBUTES = b"* -text -filter -ident -merge -working-tree-encoding -export-subst !eol !diff\n"
 """What `.git/info/attributes` of a clone holds: no attribute of a tree can change bytes (PROTOCOL.md, layout)."""
 
@@ -205,7 +209,6 @@ def hardened(
     for role in ("AUTHOR", "COMMITTER"):
         kept[f"GIT_{role}_NAME"] = name
         kept[f"GIT_{role}_EMAIL"] = email
-    kept["GIT_CONFIG_COUNT"] = "0"
     return kept | further_config(kept, settings)
 
 
@@ -216,14 +219,14 @@ def quarantine(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def further_config(environment: Mapping[str, str], settings: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return the variables that put settings behind those that an environment has already."""
-    count = int(environment["GIT_CONFIG_COUNT"])
-    variables = {}
-    for key, value in settings:
-        variables[f"GIT_CONFIG_KEY_{count}"] = key
-        variables[f"GIT_CONFIG_VALUE_{count}"] = value
-        count += 1
-    return {**variables, "GIT_CONFIG_COUNT": str(count)}
+    """Return the variable that puts settings behind those that an environment has already."""
+    said = [f"{_quoted(key)}={_quoted(value)}" for key, value in settings]
+    return {_PARAMETERS: " ".join([*filter(None, [environment.get(_PARAMETERS)]), *said])}
+
+
+def _quoted(text: str) -> str:
+    """Quote a text as git reads it in its parameters."""
+    return "'" + text.replace("'", "'\\''").replace("!", "'\\!'") + "'"
 
 
 def safe_identity(text: str) -> str:
