@@ -119,6 +119,21 @@ def too_much(two: Two) -> None:
     two.push(Put(b"x", os.urandom(2 * MB)))
 
 
+def folders_without_number(two: Two) -> None:
+    """Two thousand folders, each of which holds two thousand that each hold as many."""
+    tree = two.mac.run("hash-object", "-t", "tree", "-w", "--stdin").stdout.decode().strip()
+    for _ in range(3):
+        rows = "".join(f"040000 tree {tree}\t{number:04d}\n" for number in range(2000))
+        tree = two.mac.run("mktree", input=rows.encode()).stdout.decode().strip()
+    made = two.mac.run("commit-tree", tree, "-p", two.base, "-m", "m").stdout.decode().strip()
+    two.mac.push(two.remote.url, f"{made}:{MAIN}")
+
+
+def a_rule_that_sends_git_elsewhere(two: Two) -> None:
+    two.push(Put(b"x", b""))
+    two.spark.run("config", "url./elsewhere/.insteadOf", f"{two.remote.path.parent}/")
+
+
 def something_left_out(two: Two) -> None:
     two.push(Put(b"x", b""))
     leftout.add(two.spark.git_dir, frozenset({"0" * 40}))
@@ -132,8 +147,8 @@ def no_child_that_stays(two: Two) -> None:
 @pytest.mark.parametrize(
     "odd",
     [
-        a_merge, another_history, many_commits, a_tag, a_branch_that_is_gone, too_much, something_left_out,
-        no_child_that_stays,
+        a_merge, another_history, many_commits, a_tag, a_branch_that_is_gone, too_much, folders_without_number,
+        a_rule_that_sends_git_elsewhere, something_left_out, no_child_that_stays,
     ],
 )  # fmt: skip
 def test_what_is_odd_is_left_to_git(two, odd):
@@ -160,6 +175,20 @@ def test_a_host_that_sends_less_than_all(tmp_path, environ, two, gone):
     spark.linger(False)
     assert taken == (gone is None)
     assert two.here() == (two.base if gone else tip)
+
+
+def test_a_host_that_cuts_history_off_where_a_commit_was_forgotten(two):
+    """What was read once is not here for that: it may have been packed away since."""
+    first = two.push(Put(b"x", b"1"))
+    assert two.few()
+    two.spark.update_ref(HERE, two.base)
+    two.spark.run("repack", "-a", "-d", "--quiet")
+    two.spark.linger(False)
+    two.spark.linger(True)
+    assert two.spark.resolve(f"{first}^{{commit}}") is None
+    (two.remote.path / "shallow").write_text(two.push(Put(b"y", b"2")) + "\n")
+    assert not two.few()
+    assert two.here() == two.base
 
 
 def test_patterns_and_refs_that_are_not_to_be_replaced_go_the_ordinary_way(two):

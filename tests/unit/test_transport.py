@@ -1,5 +1,7 @@
 """What a remote's URL says, and what the files of a local one show."""
 
+import os
+
 import pytest
 
 from support.remote import BareRemote
@@ -37,6 +39,17 @@ def test_path_of_a_file_url():
 
 def test_http_is_never_asked_more_than_once_a_second():
     assert transport.of("https://example.org/x").minimum >= 1.0
+
+
+@pytest.mark.parametrize("place", ["refs/heads/main", "packed-refs"])
+def test_glance_waits_for_nobody(tmp_path, place):
+    """A fifo where a file is expected would hold whoever opens it until somebody writes."""
+    remote = BareRemote(tmp_path / "hub.git")
+    os.mkfifo(remote.path / place)
+    other_end = os.open(remote.path / place, os.O_RDWR)
+    os.write(other_end, b"a" * 40 + (b" refs/heads/main\n" if place == "packed-refs" else b"\n" * 40))
+    assert transport.glance(remote.url, "main") is None
+    os.close(other_end)
 
 
 @pytest.mark.parametrize("object_format", ["sha1", "sha256"])

@@ -12,6 +12,7 @@ tell (another form of storage, somebody else's rights) the ordinary looks go on.
 import itertools
 import os
 import re
+import stat
 from collections.abc import Collection
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -71,16 +72,14 @@ def glance(path: str, branch: str) -> str | None:
     git_dir = _git_dir(path)
     name = f"refs/heads/{branch}"
     try:
-        with open(os.path.join(git_dir, name), "rb") as file:
-            held = file.read(80).strip()
+        held = _read(os.path.join(git_dir, name), 80).strip()
         return held.decode("ascii") if _OID.match(held) else None
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         pass
     except OSError:
         return None
     try:
-        with open(os.path.join(git_dir, "packed-refs"), "rb") as file:
-            packed = file.read(_PACKED_MAX)
+        packed = _read(os.path.join(git_dir, "packed-refs"), _PACKED_MAX)
     except OSError:
         return None
     found = re.search(rb"^([0-9a-f]{40,64}) " + re.escape(name.encode()) + rb"$", packed, re.MULTILINE)
@@ -112,11 +111,22 @@ def presences(path: str, without: Collection[str]) -> dict[str, bytes]:
         with os.scandir(folder) as entries:
             for entry in itertools.islice(entries, _PRESENCES_MAX):
                 if valid_name(entry.name) and entry.name not in without and entry.is_file(follow_symlinks=False):
-                    with open(entry.path, "rb") as file:
-                        found[entry.name] = file.read(80)
+                    found[entry.name] = _read(entry.path, 80)
     except OSError:
         return {}
     return found
+
+
+def _read(path: str, most: int) -> bytes:
+    """Return the beginning of a file, and nothing of a fifo: that would let us wait for whoever put it there."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(path)
+        return os.read(descriptor, most) if stat.S_ISREG(mode) else b""
+    finally:
+        os.close(descriptor)
 
 
 def _git_dir(path: str) -> str:

@@ -41,6 +41,8 @@ def take(core: Core, trees: Trees, places: Mapping[str, str], told: bytes, base:
             tips[ref] = oid
     if tips.keys() != places.keys():
         return False
+    # What was packed away since it was read would count as here.
+    trees.forget()
     blobs: set[str] = set()
     for oid in set(tips.values()):
         leaves = _leaves(trees, oid, base)

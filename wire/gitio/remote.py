@@ -82,6 +82,7 @@ class Remotes:
         self._sockets: set[str] = set()
         self._opened: set[str] = set()
         self._user_ssh: bool | None = None
+        self._straight: dict[str, bool] = {}
         self._wary: dict[str, float] = {}
         self._unfiltered: dict[str, float] = {}
 
@@ -174,6 +175,8 @@ class Remotes:
         if not places or not self._core.lingers or leftout.some(self._core.git_dir):
             return False
         with self._reaching(remote, [*self._core.fetching, *few.SETTINGS]) as link:
+            if not self._is_straight(link):
+                return False
             args = [*few.COMMAND, link.url, *places]
             ended = self._core.spawn(args, max_file=max_bytes, env=link.env, pass_fds=link.fds)
             if ended.cut in ("timeout", "cancelled"):
@@ -323,6 +326,13 @@ class Remotes:
         # One that nobody listens at would only delay the next connection.
         with contextlib.suppress(FileNotFoundError):
             os.unlink(socket)
+
+    def _is_straight(self, link: "_Link") -> bool:
+        """Tell whether no rule of the user's (`insteadOf`) sends git elsewhere: not each of its commands heeds them."""
+        if link.url not in self._straight:
+            ended = self._core.spawn(("ls-remote", "--get-url", "--", link.url), env=link.env)
+            self._straight[link.url] = ended.stdout == os.fsencode(f"{link.url}\n")
+        return self._straight[link.url]
 
     def _user_chose_ssh(self) -> bool:
         if self._user_ssh is None:

@@ -23,6 +23,8 @@ CHANGES_MAX = 1000
 TREE_MAX = 1 << 18
 """Bytes of a tree that is read here."""
 DEPTH_MAX = 16
+NAMES_MAX = 1 << 17
+"""Names that one comparison looks at: the same few folders inside each other can stand for any number of them."""
 
 _KEPT_MAX = 1 << 20
 _COMMIT_MAX = 1 << 16
@@ -60,15 +62,20 @@ class Trees:
         self._heads: dict[str, Head] = {}
         self._trees: dict[str, tuple[Entries, int]] = {}
         self._size = 0
+        self._left = 0
 
     def check(self) -> None:
         """Forget everything if the repository was made anew: what was in the old one need not be in this one."""
         at = inode(self._objects)
         if at != self._at:
             self._at = at
-            self._heads.clear()
-            self._trees.clear()
-            self._size = 0
+            self.forget()
+
+    def forget(self) -> None:
+        """Forget everything, where what counts is whether it is here now."""
+        self._heads.clear()
+        self._trees.clear()
+        self._size = 0
 
     def head(self, commit: str) -> Head | None:
         """Return what a commit names."""
@@ -131,6 +138,7 @@ class Trees:
         """Return what differs from one commit to another, in git's order."""
         before, after = self.head(old), self.head(new)
         found: list[Change] = []
+        self._left = NAMES_MAX
         if before is None or after is None or not self._compare(before.tree, after.tree, b"", found, 0):
             return None
         return found
@@ -141,6 +149,9 @@ class Trees:
         sides = [self.tree(oid) if oid is not None else {} for oid in (old, new)]
         before, after = sides
         if before is None or after is None or depth > DEPTH_MAX:
+            return False
+        self._left -= len(before) + len(after)
+        if self._left < 0:
             return False
         for name in sorted(before.keys() | after.keys()):
             was, now = before.get(name), after.get(name)
