@@ -266,6 +266,23 @@ def test_a_flood_of_refs_is_bounded_and_stops_nobody(team):
     assert heard(team.mac, "spark").state == "blocked"
 
 
+@pytest.mark.parametrize("refs", [0, 3000])
+def test_a_remote_with_many_refs_is_asked_for_those_that_matter(team, monkeypatch, refs):
+    """What is new comes in the shorter way, unless that would list what thousands of branches stand at."""
+    team.settle()
+    settings = Settings.from_environ(team.mac.env, str(team.mac.home))
+    mac = Site.open(settings, configs.load(settings).wires[0], lasting=True)
+    packed = "".join(f"{team.remote.tip()} refs/heads/b{number}\n" for number in range(refs))
+    (team.remote.path / "packed-refs").write_text("# pack-refs with: peeled fully-peeled \n" + packed)
+    short, few = [], mac.git.remotes.fetch_few
+    monkeypatch.setattr(mac.git.remotes, "fetch_few", lambda *a, **k: short.append(few(*a, **k)) or short[-1])
+    team.spark.send("mac", "goes on")
+    sync(team.spark)
+    assert cycle.run(mac, promise=Promise()).accepted == {"spark/mac": 1}
+    assert short == ([] if refs else [True])
+    mac.git.linger(False)
+
+
 def test_a_huge_presence_stops_no_fetch_of_the_branch(team, monkeypatch):
     monkeypatch.setattr(hearing, "BOTH_MAX_BYTES", 1 << 20)
     team.settle()

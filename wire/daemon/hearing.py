@@ -81,7 +81,7 @@ def fetch(site: Site, pin: Pin, chain: Chain) -> bool:
 def _seen(site: Site, pin: Pin, chain: Chain) -> list[str] | None:
     """Return what asks for the presences that are new at a remote on this machine; None unless its branch moved."""
     path = transport.of(pin.remote).path
-    if path is None or not site.lasting:
+    if path is None or not site.lasting or transport.crowded(path):
         return None
     if transport.glance(path, pin.branch) in (None, pin.verified, site.git.resolve(INCOMING_REF)):
         return None

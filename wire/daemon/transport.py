@@ -23,6 +23,7 @@ from wire.protocol.names import valid_name
 _OID = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
 _PACKED_MAX = 4 << 20
 _PRESENCES_MAX = 256
+_CROWD_BYTES = 1 << 17
 
 
 class Transport(NamedTuple):
@@ -84,6 +85,14 @@ def glance(path: str, branch: str) -> str | None:
         return None
     found = re.search(rb"^([0-9a-f]{40,64}) " + re.escape(name.encode()) + rb"$", packed, re.MULTILINE)
     return found[1].decode("ascii") if found and _OID.match(found[1]) else None
+
+
+def crowded(path: str) -> bool:
+    """Return whether a local remote has so many refs that whoever lists all of them takes longer than a fetch."""
+    try:
+        return os.stat(os.path.join(_git_dir(path), "packed-refs")).st_size > _CROWD_BYTES
+    except OSError:
+        return False
 
 
 def shows(remote: str, branch: str, commit: str) -> bool:

@@ -237,6 +237,7 @@ class Remotes:
         _OPENED.discard(self)
         # What the user configured may have been the reason for closing.
         self._user_ssh = None
+        self._straight.clear()
 
     def leave(self) -> None:
         """End the shared connections that began here, once nobody uses them; others found them and keep them."""
@@ -331,6 +332,8 @@ class Remotes:
         """Tell whether no rule of the user's (`insteadOf`) sends git elsewhere: not each of its commands heeds them."""
         if link.url not in self._straight:
             ended = self._core.spawn(("ls-remote", "--get-url", "--", link.url), env=link.env)
+            if ended.status != 0:
+                return False
             self._straight[link.url] = ended.stdout == os.fsencode(f"{link.url}\n")
         return self._straight[link.url]
 
