@@ -240,6 +240,26 @@ def test_objects_that_git_refuses_are_taken_by_nobody(siege: Siege) -> None:
     siege.check()
 
 
+def test_folders_without_number_keep_nobody_longer_than_git_may_take(siege: Siege) -> None:
+    """Two thousand folders, each of which holds two thousand that each hold as many: a commit of a few kilobytes."""
+    before, git = siege.host.tip, siege.remote.git
+    tree = git("hash-object", "-t", "tree", "-w", "--stdin", input=b"")
+    for _ in range(3):
+        rows = (b"040000 tree %s\t%04d\n" % (tree.strip(), number) for number in range(2000))
+        tree = git("mktree", input=b"".join(rows))
+    top = git("mktree", input=git("ls-tree", before) + b"040000 tree %s\tfolders\n" % tree.strip()).decode().strip()
+    siege.host.put_back(
+        git("-c", "user.name=x", "-c", "user.email=x", "commit-tree", top, "-p", before, "-m", "x").decode().strip()
+    )
+    siege.send("mac", "spark", "it waits")
+    failed = siege.spark.wire("sync", check=False, env={"WIRE_GIT_TIMEOUT": "1"})
+    assert failed.status == 6, failed
+    assert pin(siege.spark).frozen is None
+    siege.host.put_back(before)
+    siege.settle()
+    siege.check()
+
+
 def test_a_host_that_reads_everything_reads_no_closed_letter(siege: Siege) -> None:
     siege.send("mac", "spark", "the launch is at noon", subject="launch", seal=True)
     siege.send("mac", "spark", "an open word")
