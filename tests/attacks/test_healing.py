@@ -14,7 +14,7 @@ import pytest
 from support import gitcmd
 from support.besieged import Siege, incidents, lines_in, pin, shown
 from support.machine import Machine
-from support.moves import LOSSES
+from support.moves_files import LOSSES
 
 TEN = (
     "an older state is pushed by force",

@@ -12,7 +12,7 @@ import pytest
 from support import hostile_host as hostile
 from support.besieged import Siege, Template, all_incidents, git, incidents, pin, shown, tail
 from support.machine import Machine
-from support.moves import LOSSES
+from support.moves_files import LOSSES
 from support.remote import BareRemote
 
 FORCED = "FORCED wire"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support import gitcmd, oracle, procs, sshd, team
-from support.daemons import Inbox
+from support.daemons import Inbox, set_cadence
 from support.hostile_host import HostileHost
 from support.machine import Machine
 from support.remote import BareRemote
@@ -90,6 +90,7 @@ def test_daemons_leave_out_what_is_huge_over_ssh_and_heal(server, over_ssh, remo
     vera = remote.clone_as_vandal(tmp_path / "vera")
     inboxes = Inbox(mac), Inbox(spark)
     for machine in (mac, spark):
+        set_cadence(machine, t0=1, hot=[1])
         # A limit of the system stands for the cap of a fetch, which would take half a gigabyte to reach.
         machine.start_daemon(prefix=("sh", "-c", 'ulimit -f 4096; exec "$@"', "sh"))
     (vera.path / "huge").write_bytes(random.Random(1).randbytes(3 << 20))

@@ -336,7 +336,7 @@ LINES: dict[str, tuple[Callable[[Desk], bytes], str, str]] = {
     "conflict end": (raw(b">>>>>>> 0a1b2c3 (a change)\n"), "SIGNATURE", "conflict marker"),
     "byte order mark": (changed(lambda line: b"\xef\xbb\xbf" + line), "SIGNATURE", "byte order mark"),
     "CR LF": (changed(lambda line: line[:-1] + b"\r\n"), "SIGNATURE", "CR LF"),
-    "torn": (changed(lambda line: line[:200] + b"\n"), "SIGNATURE", "no signature"),
+    "torn": (changed(lambda line: line[:200] + b"\n"), "SIGNATURE", "torn"),
     "without its newline": (changed(lambda line: line[:-1]), "SIGNATURE", "unterminated"),
     "NUL bytes": (changed(lambda line: line[:50] + b"\0\0" + line[52:]), "SIGNATURE", "NUL"),
     "another version": (changed(lambda line: line.replace(b'{"v":1,', b'{"v":2,')), "SIGNATURE", "version"),

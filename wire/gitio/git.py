@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from wire.gitio import blobs, commits, compare, environment, leftout, packing, parse, refs, secondtry, worktree
+from wire.gitio import blobs, commits, compare, environment, leftout, packing, parse, refs, worktree
 from wire.gitio.classify import GitFailed, Kind
 from wire.gitio.core import Core, Result
 from wire.gitio.fastimport import Drop, Put
@@ -163,10 +163,6 @@ class Git:
         ended = self._core.spawn(args, homeless=True)
         return ended.stdout.decode("ascii", "replace").strip() if ended.status == 0 else None
 
-    def is_shallow(self) -> bool:
-        """Tell whether history was cut off in this repository."""
-        return os.path.exists(os.path.join(self.git_dir, "shallow"))
-
     # Refs
 
     def resolve(self, name: str) -> str | None:
@@ -320,7 +316,11 @@ class Git:
 
     def lacks(self, new: str, old: str | None) -> bool:
         """Tell whether something that `new` reaches, and `old` does not, was left out: it cannot be pushed to `old`."""
-        return leftout.some(self.git_dir) and bool(secondtry.missing(self._core, [new], old))
+        if not leftout.some(self.git_dir):
+            return False
+        from wire.gitio import secondtry  # rare
+
+        return bool(secondtry.missing(self._core, [new], old))
 
     def history(self, old: str | None, new: str, *, max_count: int) -> History:
         """Return the commits of `new` that `old` has not, each with its changes, in one child at most.
