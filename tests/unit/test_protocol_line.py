@@ -177,6 +177,7 @@ def test_exact_text_is_judged_like_any_other_body() -> None:
         (sealed()[-140:-1], "at a fixed place"),
         (sealed()[:-1].replace(b'"v":1,', b'"v":2,'), "another protocol version"),
         (b'{"body":"hello"}', "no signature"),
+        (b"hello", "no signature"),
         (sealed()[:-20], "torn"),
         (sealed()[:-1].replace(b'"seq":1,', b'"seq":01,'), "at a fixed place"),
         (b"\xff", "invalid UTF-8 at byte 0"),
