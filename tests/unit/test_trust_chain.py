@@ -566,6 +566,15 @@ def test_lines_are_judged_by_the_chain_as_their_ring_of_keys() -> None:
 # Builders
 
 
+def test_members_of_a_group_stand_in_one_order_and_once() -> None:
+    chain = CHAIN
+    names = ["gus", "dot", "fay", "bea", "eli", "cat", "abe"]
+    for name in names:
+        chain = enrolled(chain, name, signer(name), by=TWO)
+    raw = set_group(chain.newest, WIRE, name="ops", members=[*names, *names], created=NOW)
+    assert json.loads(raw)["groups"]["ops"]["members"] == sorted(names)
+
+
 def test_a_builder_never_returns_what_a_reader_refuses() -> None:
     newest = CHAIN.newest
     spark = signer("spark")
