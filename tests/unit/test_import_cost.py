@@ -44,7 +44,6 @@ ALWAYS = {
     "wire.store.segments",
     "wire.verbs",
     "wire.verbs.here",
-    "wire.verbs.render",
     "wire.verbs.states",
 }
 SEND = ALWAYS | {
@@ -66,6 +65,7 @@ NOTHING_NEW = (ALWAYS - {"wire.keys"}) | {
     "wire.verbs.look",
     "wire.verbs.order",
     "wire.verbs.reading",
+    "wire.verbs.render",
 }
 SHOWN = NOTHING_NEW | {"wire.store.seen"}
 

@@ -12,7 +12,6 @@ from typing import Any, NoReturn
 import click
 
 from wire.errors import WireError
-from wire.verbs.render import one_line
 
 BROKEN_PIPE = 141
 _PATIENCE = 5.0
@@ -147,6 +146,8 @@ def _complain(text: str) -> None:
 
 def safe(text: str) -> str:
     """Return our own words, which may quote a stranger's, without anything that a terminal would obey."""
+    from wire.verbs.render import one_line  # where there is something to say
+
     return "\n".join(one_line(part, 2000) for part in text.split("\n"))
 
 
