@@ -39,7 +39,7 @@ def find(environ: Mapping[str, str], ask_manager: Callable[[], bytes]) -> str | 
     if not os.path.isabs(runtime):
         return None
     if os.path.exists(os.path.join(runtime, "systemd", "private")):
-        for line in ask_manager().decode("utf-8", "replace").splitlines():
+        for line in ask_manager().decode("utf-8", "replace").split("\n"):
             name, _, path = line.partition("=")
             if name == NAME and answers(path):
                 return path

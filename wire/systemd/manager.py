@@ -85,7 +85,7 @@ class Manager:
     def environment(self) -> dict[str, str]:
         """Return the variables that the manager gives to services; raises as `run`."""
         found = {}
-        for line in self.run("show-environment").out.splitlines():
+        for line in self.run("show-environment").out.split("\n"):
             name, equals, value = line.partition("=")
             if equals and not value.startswith("$'"):  # what a shell would have to unquote is nothing we look for
                 found[name] = value
@@ -94,7 +94,7 @@ class Manager:
     def show(self, unit: str, *properties: str) -> dict[str, str]:
         """Return properties of a unit; raises as `run`."""
         out = self.run("show", unit, "--property=" + ",".join(properties)).out
-        pairs = (line.partition("=") for line in out.splitlines())
+        pairs = (line.partition("=") for line in out.split("\n"))
         return {name: value for name, equals, value in pairs if equals}
 
     def lingering(self) -> Lingering:
